@@ -16,7 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from artifact_inspector.api import Inspection
-    from artifact_inspector.api.compiler import KernelCompiler
+    from artifact_inspector.api.compiling import KernelCompiler
     from artifact_inspector.api.saved import SavedIR
     from artifact_inspector.api.snapshots import StoredFacts
 
@@ -106,7 +106,7 @@ def inspect_kernel() -> Callable[..., Inspection]:
 @pytest.fixture(scope="session")
 def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> KernelCompiler:
     """Compile without a GPU: `compile_kernel(kernel, target, signature="*fp32, i32")`."""
-    from artifact_inspector.api.compiler import KernelCompiler
+    from artifact_inspector.api.compiling import KernelCompiler
 
     directory = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

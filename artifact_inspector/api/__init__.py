@@ -11,10 +11,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
     from artifact_inspector.api.compiling import compile_and_inspect
-    from artifact_inspector.api.inspection import Inspection
+    from artifact_inspector.api.inspection import Inspection, RegionView, Verdict
     from artifact_inspector.api.inspector import inspect
     from artifact_inspector.api.object_json import from_json, to_json
-    from artifact_inspector.api.region import RegionView, Verdict
     from artifact_inspector.api.watching import Watched, watch
 
 _MODULE_BY_NAME = {
@@ -22,8 +21,8 @@ _MODULE_BY_NAME = {
     "from_json": "object_json",
     "to_json": "object_json",
     "inspect": "inspector",
-    "RegionView": "region",
-    "Verdict": "region",
+    "RegionView": "inspection",
+    "Verdict": "inspection",
     "Inspection": "inspection",
     "Watched": "watching",
     "watch": "watching",

@@ -23,10 +23,6 @@ def compile_releases(
     """The kernel as two Triton releases compile it.
 
     Args:
-        request: the kernel.
-        targets: the GPUs.
-        releases: the old and the new release.
-        out: the cache directory to fill.
         notice: called with a sentence before an environment is created.
 
     Raises:
@@ -47,10 +43,6 @@ def compile_commits(
     """The kernel as two commits have it.
 
     Args:
-        request: the kernel, by `FILE.py:KERNEL`.
-        targets: the GPUs.
-        commits: the old and the new commit.
-        out: the cache directory to fill.
         tritons: the version of Triton; empty for the installed one.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Compile a kernel without a GPU and inspect it, in one call."""
+"""Compile kernels without a GPU and inspect them, in one call."""
 
 from __future__ import annotations
 
@@ -53,3 +53,32 @@ def compile_and_inspect(
         **options,
     )
     return inspect(compile_result, sass=sass)
+
+
+class KernelCompiler:
+    """Compiles kernels into one directory and keeps their inspections."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._inspections: dict[tuple[object, ...], Inspection] = {}
+
+    @hide_internal_frames
+    def __call__(
+        self,
+        kernel: Any,
+        target: str,
+        *,
+        signature: str | Mapping[str, str] | None = None,
+        constexprs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Inspection:
+        """Compile a kernel for a GPU that need not be present, and inspect it, as `compile_and_inspect` does."""
+        request_key = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
+        if request_key not in self._inspections:
+            self._inspections[request_key] = compile_and_inspect(
+                kernel, target, signature=signature, constexprs=constexprs, out_dir=self.directory, **options
+            )
+        return self._inspections[request_key]
+
+    def __repr__(self) -> str:
+        return f"<compiler into {self.directory}>"

@@ -46,11 +46,7 @@ def find_launches(
     recorded ones.
 
     Args:
-        cache: opened cache.
-        name: part of a kernel's name or hash.
-        targets: selectors of kernels; empty for any.
         grid: as typed.
-        arguments: by name.
         all_variants: a grid only applies to all variants of the recorded kernels.
         given_launches: launches that replace the recorded ones.
 
@@ -107,9 +103,6 @@ def recorded_launches(
     """The recorded launches of the requested kernels, made by a captured or measured program.
 
     Args:
-        cache: opened cache.
-        name: part of a kernel's name or hash.
-        targets: selectors of kernels; empty for any.
         has_grid: whether a grid is given, so that the arguments of a launch apply to variants not launched.
         all_variants: apply such arguments to every variant.
 
@@ -190,10 +183,6 @@ def pair_launches(
     """Each launch with its compiled kernel.
 
     Args:
-        cache: opened cache.
-        name: part of a kernel's name or hash.
-        targets: selectors of kernels; empty for any.
-        requests: the launches.
         all_variants: pair a launch without a hash with every kernel.
 
     Raises:
@@ -260,11 +249,9 @@ def predict_launches(
     """Simulate each launch; only some, if a budget of `limit_simulation` is spent.
 
     Args:
-        disassemble: disassembles machine code.
         gpu: the product whose L2 size and SM count are used; by default one of the target.
         steps: instructions after which a kernel counts as endless.
         ctas_per_wave: CTAs that run at the same time; by default occupancy × SMs.
-        progress: called with each kernel before it is simulated.
         simulated: receives the indices of the launches that were simulated, in order.
 
     Raises:
@@ -291,7 +278,7 @@ def predict_launches(
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
-            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors)
+            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
     if simulated is not None:
         simulated += sorted(predictions)
     return [predictions[index] for index in sorted(predictions)]

@@ -27,13 +27,10 @@ def check_launches(
     Launches beyond a budget of `limit_simulation` are not simulated.
 
     Args:
-        pairs: each launch with its compiled kernel.
-        disassemble: disassembles machine code.
         steps: instructions after which a kernel counts as endless.
-        progress: called with each kernel before it is simulated.
     """
     loaded_kernels: dict[int, LoadedKernel] = {}
-    reports = []
+    reports: list[MemoryReport] = []
     budget = current_budget()
     for entry, request in pairs:
         progress(entry)

@@ -45,7 +45,6 @@ def upgrade_object(kind: Any, plain: Any, opaque: Mapping[type, Mapping[str, obj
     """A value of format 1 in the layout of format 2.
 
     Args:
-        kind: type of the value.
         opaque: type → fields that are stored as they are.
     """
     origin, arguments = get_origin(kind), get_args(kind)

@@ -26,8 +26,6 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
     A launch of one kernel fits the other one if both have the same tiles: its grid then covers the same work.
 
     Args:
-        left: the old kernel.
-        right: the new kernel.
         roots: the cache directories whose records are read, the new kernel's last.
     """
     programs = Candidate(left).program, Candidate(right).program
@@ -53,10 +51,6 @@ def predict_pair(
     """The predicted cost of one launch of both kernels.
 
     Args:
-        left: the old kernel.
-        right: the new kernel.
-        request: the launch.
-        disassemble: disassembles machine code.
         gpu: the product to model; by default that of the target.
         steps: instructions after which a launch counts as endless.
     """

@@ -104,11 +104,9 @@ def rank_variants(
         pairs: the kernel with its launch; exactly one.
         varied: constant or option → values.
         configs: `all`, or how many of the kernel's autotuning configurations; None for its current one.
-        directory: the cache directory to compile into.
         kernel: `FILE.py:KERNEL`, the file to import for a kernel that is not part of this package.
         is_recorded: no launch was given; the workload of a reference kernel supplies one per configuration.
         on_planned: called with the number of compiles once it is known.
-        progress: called with each compile result.
 
     Raises:
         UsageError: there are several kernels, the kernel has no such constant, or nothing compiles.

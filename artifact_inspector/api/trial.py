@@ -116,9 +116,6 @@ def complete_request(
     What the request has itself takes precedence. Without a record the request stays as it is.
 
     Args:
-        request: the kernel, as given.
-        targets: the GPUs, as given.
-        cache: the cache to compare with.
         name: part of a kernel's name or hash; None for the name of the requested kernel.
 
     Raises:

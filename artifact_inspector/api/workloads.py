@@ -28,8 +28,6 @@ def run_workload(
     """The launches of a reference kernel's workload for the target of an entry, and failed compiles.
 
     Args:
-        entry: a reference kernel.
-        directory: the cache directory to compile into.
         varied: constant or option → values; every combination is launched.
         configs: `all`, or how many of the workload's configurations; None for that of the kernel.
     """

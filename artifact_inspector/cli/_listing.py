@@ -16,6 +16,7 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import show, write
+from artifact_inspector.report.kernel_rows import kernel_cells
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
@@ -36,8 +37,11 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         raise UsageError(
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
-    inspected = opened.inspect(CacheReport.view if is_list else None, index=not view.no_index)
-    kernels = _select_kernels((narrow(kernel, stages, view.region) for kernel in inspected), view)
+    shown = kernel_cells if len(artifacts) == 1 else CacheReport.view  # one kernel needs no label of its variant
+    inspected = opened.inspect(shown if is_list else None, index=not view.no_index)
+    if stages or view.region is not None:
+        inspected = (narrow(kernel, stages, view.region) for kernel in inspected)
+    kernels = _select_kernels(inspected, view)
     if view.json and not view.ir:
         kernels_have_facts = _write_document(cache, kernels, other_targets, compiles=is_story)
     else:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
+from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
 from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
+from artifact_inspector.facts.kernel import KernelFacts, View
 from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
 from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
@@ -26,8 +28,6 @@ from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
-    from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
 
 MAX_NAMES = 6

@@ -46,7 +46,6 @@ def select_sides(
         b: the same for the right side; None for the cache of the left.
         left: further selectors of kernels of the left side.
         right: further selectors of kernels of the right side.
-        filters: of both sides.
     """
     if b is None and not (left and right):
         raise UsageError(

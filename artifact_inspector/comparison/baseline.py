@@ -125,7 +125,6 @@ def compare_with_baseline(
     Args:
         inspect: computes the facts of a kernel; called only if its files differ from the record.
         across: what may differ.
-        problems: of the cache.
         progress: called with the name of each kernel before it is compared.
 
     Raises:

@@ -106,12 +106,7 @@ class Change:
         return self.headlines[0] if self.headlines else None
 
     def failing_headline(self, gates: Collection[str], *, is_strict: bool = True) -> Headline | None:
-        """The decisive fact among those that fail; None if only the text of the code does.
-
-        Args:
-            gates: the gates that fail.
-            is_strict: as in `failures`.
-        """
+        """The decisive fact among those that fail; None if only the text of the code does."""
         failing = [
             fact for fact in (self.facts if is_strict else self.worse_facts) if fact.category in gates or "any" in gates
         ]

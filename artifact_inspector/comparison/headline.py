@@ -81,7 +81,6 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
 
     Args:
         facts: facts that differ, the decisive one first.
-        kernels: both kernels.
     """
     signed = [fact for fact in facts if fact.direction is not Sign.NEUTRAL and not is_minor(fact)]
     headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
@@ -140,7 +139,6 @@ def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
     """What changed, in the terms of its consequence.
 
     Args:
-        fact: the decisive fact.
         facts: all facts that differ, for figures that belong together.
     """
     definition = fact_of(fact.key, fact.region)

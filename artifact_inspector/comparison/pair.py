@@ -348,23 +348,10 @@ def _phrase(side: KernelRegion | None) -> str:
 
 
 def _lines(side: KernelRegion | None) -> tuple[tuple[int, int], ...]:
-    if side is None:
-        return ()
-    spans = []
-    for located_round in side.region.rounds:
-        lines = [
-            x
-            for x in (
-                located_round.first_load,
-                located_round.last_load,
-                located_round.first_compute,
-                located_round.last_compute,
-            )
-            if x
-        ]
-        if lines:
-            spans.append((min(lines), max(lines)))
-    return tuple(spans)
+    rounds = () if side is None else side.region.rounds
+    ends = [(x.first_load, x.last_load, x.first_compute, x.last_compute) for x in rounds]
+    lines = [[line for line in of_round if line] for of_round in ends]
+    return tuple((min(of_round), max(of_round)) for of_round in lines if of_round)
 
 
 def _notes(

@@ -92,8 +92,6 @@ def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], 
     compared where the kernel has one name in both.
 
     Args:
-        before: the state that is compared with.
-        after: the new one.
         inspect: computes the facts of a kernel; called if the code differs.
     """
     ours, theirs = kinds_of(before), kinds_of(after)

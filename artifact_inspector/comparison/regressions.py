@@ -72,7 +72,6 @@ def find_regressions(
     """The outcomes of a comparison, worst first.
 
     Args:
-        corpus: the comparison.
         predict: the predicted times of a launch of both kernels; None without a launch.
     """
     changed = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]

@@ -56,13 +56,7 @@ class _Sides(NamedTuple):
 
 
 def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tuple[FactPair, ...]:
-    """The facts with their direction; matrix work of unrolled loops is not compared.
-
-    Args:
-        facts: all facts of both kernels.
-        left: what the left kernel is.
-        right: what the right kernel is.
-    """
+    """The facts with their direction; matrix work of unrolled loops is not compared."""
     steps = [step for step in STEPS if step in left.steps and step in right.steps]
     sides = _Sides(
         left.facts,
@@ -109,9 +103,9 @@ def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
         if fact.category not in _ZERO_IF_ABSENT or not _has_region(fact, sides):
             return Sign.NEUTRAL
         left, right = left or 0, right or 0
-    if not isinstance(left, int | float) or not isinstance(right, int | float) or left == right:
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
         return Sign.NEUTRAL
-    return Sign.BETTER if (right > left) is (direction is Direction.MORE_IS_BETTER) else Sign.WORSE
+    return _sign_change(left, right, direction)
 
 
 def _sign_total(sides: _Sides) -> Sign:
@@ -270,9 +264,7 @@ def _sign_threads(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
 
 def _sign_instructions(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Only the instructions of the last text run."""
-    if fact.step != sides.last_step:
-        return Sign.NEUTRAL
-    return _sign_amount(fact, definition.direction, sides)
+    return _sign_amount(fact, definition.direction, sides) if fact.step == sides.last_step else Sign.NEUTRAL
 
 
 def _sign_change(left: float, right: float, direction: Direction) -> Sign:

@@ -17,7 +17,7 @@ from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
@@ -62,7 +62,9 @@ class TimeModel:
         return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
 
     def _costs(self, sample: LaunchSample) -> CtaCosts:
-        return find_cta_costs(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.fetched)
+        return find_cta_costs(
+            sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, SharedTraffic(self.fetched)
+        )
 
     def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
         """Rates that no source states, without which times are not predicted."""

@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_call_lines
 from artifact_inspector.errors import CacheError
+from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.program import DecodedProgram
 from artifact_inspector.execution.launch import ELEMENT_BITS, SCRATCH_TENSOR
 from artifact_inspector.execution.sass.environment import default_parameter_layout
@@ -45,8 +46,7 @@ class KernelParameter:
     name: str
     """Name of the argument; `a_desc.shape.0` for a part of a descriptor."""
     type: str
-    """Triton's spelling: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for parameters that Triton adds.
-    """
+    """Triton's spelling: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for parameters that Triton adds."""
     argument: str = ""
     """The argument of the launch that it is, or is a part of."""
     descriptor_part: int | None = None
@@ -161,8 +161,6 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     initial_state = read_initial_state(text, name)
     target = parse_target(module.attributes.get("target", "gfx942"))
     caches = target.gpu.caches
-    from artifact_inspector.execution.amdgcn import semantics as amdgcn  # not needed for NVIDIA kernels
-
     program = amdgcn.read_program(module, name, initial_state, 128 if caches is None else caches.line)
     tensor_module, source_function = _find_source_function(artifact, problems)
     parameters = _parameters(source_function)

@@ -79,8 +79,7 @@ Argument: TypeAlias = Tensor | int | float | None
 def encode_argument(argument: Argument, size: int) -> bytes | None:
     """An argument as little-endian bytes as the kernel receives it; None if it was not given.
 
-    A tensor is passed as its address. A parameter of more than 8 bytes is not a number, and counts as not
-    given.
+    A tensor is passed as its address. A parameter of more than 8 bytes is not a number, and counts as not given.
     """
     if isinstance(argument, Tensor):
         argument = argument.pointer

@@ -14,6 +14,7 @@ from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
 from artifact_inspector.execution.launch_counters import COPY_KINDS, LOCAL_KINDS, Counters, total_counters
 from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStall, estimate_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,10 @@ class Prediction:
     """The waves of CTAs; None if not requested, or if the launch did not run to its end."""
     l2: L2Prediction | None
     """L2 hit rates; None if everything fits in L2, or if the launch did not run to its end."""
+    time: LaunchTime | None
+    """Its predicted time; None if not requested, for AMD, or if rates or the path are unknown."""
+    stalls: tuple[LineStall, ...]
+    """Why warps wait, by source line, most cycles first; for an average CTA."""
     shared_accesses: tuple[SharedAccess, ...]
     """Sorted by bank conflicts, most first; without copies and matrix products. Empty for AMD."""
 
@@ -134,6 +139,9 @@ def predict_counters(
     l2_bytes: int | None = None,
     wave: tuple[int, str] | None = None,
     multiprocessors: int | None = None,
+    *,
+    timed_gpu: str | None = None,
+    limit: int | None = None,
 ) -> Prediction:
     """The prediction from a simulated launch.
 
@@ -142,10 +150,13 @@ def predict_counters(
         wave: resident CTAs, and how their number was determined.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
         multiprocessors: number of them, among which resident CTAs are distributed.
+        timed_gpu: product whose time is predicted; None selects the default product of the kernel's target.
+        limit: steps after which a sampled CTA counts as endless; None predicts no time.
     """
     l2 = _estimate_l2(run, l2_bytes, wave, multiprocessors)
     counters, unknown = total_counters(run, l2_bytes, l2)
     program, loaded = run.loaded.program, run.loaded
+    time, stalls = (None, ()) if limit is None else estimate_time(run, timed_gpu, l2, limit)
     is_complete = not run.unfinished
     lines = tuple(
         _line_prediction(run, step, is_complete) for step in program.steps if run.counters.warps_executed[step.index]
@@ -174,6 +185,8 @@ def predict_counters(
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
         cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
+        time=time,
+        stalls=stalls,
         shared_accesses=_shared_accesses(run, is_complete),
     )
 

@@ -147,11 +147,9 @@ class KernelReading(KernelFiles):
         """Region → the matrix unit that does its work, and the one that the target has."""
         requested, dots = self._dots_at(Stage.TTIR) or {}, self._dots_at(Stage.TTGIR) or {}
         lowered, target = self.lowered, self.artifact.target
-        if lowered is None:
+        if lowered is None or target is None:
             return {}
         regions, executed, packed = lowered.order.facts, lowered.matrix, lowered.packed_dots
-        if target is None:
-            return {}
         everywhere = tuple(work for works in requested.values() for work in works)
         return {
             region.id: describe_generation(

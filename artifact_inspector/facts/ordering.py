@@ -88,11 +88,7 @@ def find_reference_regions(
 def order_stage(
     module: Module, codes: Sequence[FunctionCode], references: ReferenceRegions, earlier: Sequence[OrderedStage]
 ) -> OrderedStage:
-    """Locate the regions of a stage, and find the verdict of each.
-
-    Args:
-        earlier: the stages before this one.
-    """
+    """Locate the regions of a stage, and find the verdict of each."""
     of_program = references.by_function
     is_only = len(of_program or module.functions) == 1
     memories_before: Mapping[str, PreviousStage] = earlier[-1].memories if earlier else {}

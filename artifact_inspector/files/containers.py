@@ -24,10 +24,12 @@ from typing import IO, Any, NamedTuple
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import SUFFIXES, Problem, sanitize
+from artifact_inspector.files.mlir_tests import SUFFIX as MLIR_SUFFIX
+from artifact_inspector.files.mlir_tests import write_functions
 from artifact_inspector.files.reader import Stamp, file_stamp, open_regular_file
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.traces import TraceWriter, is_trace
-from artifact_inspector.model.limits import ARCHIVE_LAYERS, ARCHIVE_MEMBERS, ARCHIVE_MIB, ARCHIVE_RATIO
+from artifact_inspector.model.limits import ARCHIVE_LAYERS, ARCHIVE_MEMBERS, ARCHIVE_MIB, ARCHIVE_RATIO, FILE_MIB
 from artifact_inspector.model.string_enum import StringEnum
 
 _CHUNK = 1 << 20
@@ -51,6 +53,7 @@ class ContainerKind(StringEnum):
     GZIP = "gzip"
     ZSTD = "zstd"
     TRACE = "trace"
+    MLIR = "MLIR file"
 
 
 class Unpacked(NamedTuple):
@@ -138,6 +141,8 @@ def _kind_of(head: bytes, name: str) -> ContainerKind | None:
         return ContainerKind.ZSTD
     if head[257:262] == b"ustar" or name.endswith(".tar"):
         return ContainerKind.TAR
+    if name.endswith(MLIR_SUFFIX):
+        return ContainerKind.MLIR
     return ContainerKind.TRACE if is_trace(head, name) else None
 
 
@@ -187,6 +192,8 @@ class _Unpacker:
                 self._expand_tar(stream, into, depth, display)
             elif kind is ContainerKind.TRACE:
                 self._expand_trace(stream, name, into, display)
+            elif kind is ContainerKind.MLIR:
+                self._expand_mlir(stream, name, into, display)
         except _ERRORS as error:
             self._report(display or name, f"the {kind} is damaged or incomplete: {_reason(error)}")
 
@@ -241,6 +248,13 @@ class _Unpacker:
         writer = TraceWriter(into)
         for problem in writer.convert(stream, self._spend):
             self._report(display or name, problem)
+
+    def _expand_mlir(self, stream: IO[bytes], name: str, into: Path, display: str) -> None:
+        content = stream.read((FILE_MIB.value << 20) + 1)
+        if len(content) > FILE_MIB.value << 20:
+            self._report(display or name, f"more than {FILE_MIB.value} MiB: set {FILE_MIB.variable} to read it")
+        elif not write_functions(content.decode(errors="replace"), into, self._spend):
+            self._report(display or name, "no `tt.func` with a body: it holds no Triton kernel")
 
     @contextmanager
     def _member(self, name: str) -> Iterator[None]:

@@ -207,7 +207,9 @@ def _open_below(directory: int, root: Path, path: Path, flags: int) -> int:
 def _open_directory(path: str | Path, directory: int | None = None) -> int:
     if not _HAS_RELATIVE_OPEN:
         return os.open(os.devnull, os.O_RDONLY)
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | _DIRECTORY | _NO_FOLLOW, dir_fd=directory)
+    # a directory on the way need not be readable, only searchable
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC | _DIRECTORY | _NO_FOLLOW
+    return os.open(path, flags, dir_fd=directory)
 
 
 def describe_error(error: OSError) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.model import RegionKind, Stage
+from artifact_inspector.model import EventKind, RegionKind, Stage
 
 MUCH = 4
 """Loops that load more than this many times the converted bytes are not reported."""
@@ -37,7 +37,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     conversions_by_reason: dict[str, dict[str, list[LayoutConversion]]] = {}
     for region in facts.regions:
         work = facts.work.get(region.id)
-        if work is None or region.kind is not RegionKind.LOOP:
+        if work is None or region.kind is not RegionKind.LOOP or not region.count(EventKind.LAYOUT_CONVERSION):
             continue
         conversions = [
             conversion

@@ -49,11 +49,7 @@ class Limit:
 
 
 def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
-    """The most important finding; without one, the limit by FLOP and bytes; else `unknown`.
-
-    Args:
-        launch: findings of a simulated launch.
-    """
+    """The most important finding; without one, the limit by FLOP and bytes; else `unknown`."""
     first = find_first(find_findings(kernel), launch)
     if first is not None:
         lead, remark = "What limits it" if first.severity is Severity.WARNING else "First to look at", first.remark
@@ -67,7 +63,6 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
     Warnings on a launch are based on counters: they come before notes on the kernel.
 
     Args:
-        findings: as `find_findings` orders them.
         launch: findings of a simulated launch, in their order.
     """
     first = next((finding for finding in findings if finding.code not in _NO_LIMIT), None)

@@ -34,7 +34,7 @@ BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
-    if last is None:
+    if last is None or not any(region.verdict in UNPIPELINED for region in last.regions):
         return
     outer_loops, target = _around_specialised(kernel), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]

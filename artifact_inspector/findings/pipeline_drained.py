@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import deeper
-from artifact_inspector.model import PipelineKind, Stage
+from artifact_inspector.model import PipelineKind, RegionKind, Stage
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last, target, used = kernel.last, kernel.artifact.target, kernel.resources.shared.value
     most = None if target is None else target.limits.shared_per_block
+    if last is None or not _may_drain(kernel, last):
+        return
     for name, pipeline in kernel.pipelines.items():
-        if last is None or pipeline.kind in (None, PipelineKind.REGISTERS):
+        if pipeline.kind in (None, PipelineKind.REGISTERS):
             continue
         drains = kernel.drains(name)
         if not drains:
@@ -45,6 +47,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
         sources = () if region is None else tuple(s for located_round in region.rounds for s in located_round.sources)
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
+
+
+def _may_drain(kernel: KernelFacts, last: StageFacts) -> bool:
+    """False if no wait of a loop drains; a row of a list then needs no pipelines."""
+    regions = (region for stage in kernel.stages.values() for region in stage.regions)
+    loops = {region.id for region in regions if region.kind is RegionKind.LOOP}
+    return any(name not in last.work or last.work[name].in_flight.drains for name in loops)
 
 
 def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:

@@ -31,14 +31,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     outer_loops = {region.parent for region in last.regions if region.kind is RegionKind.LOOP}
     for region in last.regions:
-        work, pipeline = last.work.get(region.id), kernel.pipelines.get(region.id)
-        if work is None or region.kind is not RegionKind.LOOP:
+        work, times = last.work.get(region.id), region.unroll_factor
+        if work is None or region.kind is not RegionKind.LOOP or len(work.in_flight.drains) < SEVERAL * times:
             continue
+        drains, pipeline = work.in_flight.drains, kernel.pipelines.get(region.id)
         if pipeline is not None and pipeline.kind not in (None, PipelineKind.REGISTERS):
-            continue
-        drains = work.in_flight.drains
-        times = region.unroll_factor
-        if len(drains) < SEVERAL * times:
             continue
         draining = [wait for wait in work.in_flight.waits if wait.drains]
         ops = dict.fromkeys(wait.op for wait in draining)

@@ -81,18 +81,12 @@ def _depth(immediate: int, major: int) -> int | None:
     return None if depth == no_wait else depth
 
 
-def generation(target: str) -> int:
-    """9 for `gfx942`, 11 for `gfx1100`; an unknown target is read as gfx9."""
-    arch = Arch.parse(target)
-    return 9 if arch is None else arch.generation
-
-
 @lru_cache(maxsize=1 << 12)
 def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
     """What a vector-memory instruction moves; None for one that only accesses LDS (`ds_add`).
 
     Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate counter, but
-    a load that writes LDS counts as a load.
+    a load that writes LDS counts as a load. An unknown target counts stores as gfx9 does.
 
     **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data dependency
     resolution".
@@ -110,7 +104,8 @@ def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
         # This flag requests the old value; it is no cache policy.
         is_store = _RETURNS.search(operands) is None
         cache_modifiers = tuple(modifier for modifier in cache_modifiers if _RETURNS.search(modifier) is None)
-    queue = Queue.STORES if is_store and generation(target) >= 10 else Queue.LOADS
+    arch = Arch.parse(target)
+    queue = Queue.STORES if is_store and arch is not None and arch.generation >= 10 else Queue.LOADS
     return Transfer(_transfer_width(opcode), queue, cache_modifiers)
 
 

@@ -41,6 +41,9 @@ _PRODUCTS = (
     (r"\bMI355X\b", Product("AMD Instinct MI355X", 256, 288, 4, 2400)),
 )
 """Regular expression of the name in capitals → its data; the first match wins."""
+_MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1500), "NVIDIA H100 80GB HBM3": (1980, 1500)}
+"""Name → MHz under load, without matrix products and with a busy matrix unit, which draws more power. Measured on an
+H200 (docs/lab/l2-h200-unseen.csv: 1,975 and 1,380 to 1,560 MHz); both have 700 W and a maximum of 1,980 MHz."""
 _HALF_RATE = re.compile(r"\b(?:RTX ?)?[2-5]0[5-9]0(?!\d)")
 """GeForce RTX 20 to 50: `RTX 4090`, `3060 Ti`; not `RTX 4000` or `RTX PRO 6000`."""
 _HALVED_OPERANDS = ("f16", "tf32", "f8")
@@ -60,6 +63,23 @@ def find_product(name: str) -> Product | None:
 def product_of(target: Target, name: str | None = None) -> Product | None:
     """The named product; without a listed name, the default product of the target."""
     return (find_product(name) if name else None) or target.gpu.product
+
+
+def clock_of(name: str, matrix_share: float) -> float:
+    """MHz of a product under load.
+
+    Args:
+        name: of the product.
+        matrix_share: share of the time for which its matrix units are busy.
+
+    Example:
+        >>> clock_of("H200", 0.5), clock_of("NVIDIA A100-SXM4-80GB", 0.5)
+        (1740.0, 1410.0)
+    """
+    product = find_product(name)
+    peak = (product.megahertz if product is not None else None) or 1800
+    high, low = _MEASURED_CLOCKS.get("" if product is None else product.name, (peak, peak))
+    return float(high - (high - low) * matrix_share)
 
 
 def matrix_rate(rates: Rates, product: str, operand: str, accumulator: str) -> int | None:

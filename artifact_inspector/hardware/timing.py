@@ -19,6 +19,8 @@ class TimingParameters:
     dram: int = 850
     """A load from device memory under load. Measured without load: 655 (H100: 678), and 735 (712) where
     nothing near the address had been read before."""
+    dram_unloaded: int = 700
+    """The same where few loads compete. Measured: 655 (678) to 735 (712)."""
     l2: int = 280
     """A hit in the L2 cache. Measured; 270 in Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
     Architecture via Microbenchmarking" (2024), table of latencies."""
@@ -68,8 +70,15 @@ class TimingParameters:
     dram_share: float = 0.84
     """Sustained share of the data sheet's memory bandwidth. Measured: 0.83 with as many writes as reads
     (H100: 0.85), 0.92 (0.89) for reads only."""
+    dram_read_share: float = 0.92
+    """The same for reads only."""
     dram_run_bytes: float = 30.0
     """Cost of each contiguous range of a DRAM request, in bytes of DRAM bandwidth."""
+    launch_us: float = 2.0
+    """Microseconds of a launch in addition to the time of its CTAs. Measured."""
+    fewest_bound_share: float = 0.6
+    """Share of the time for which a unit must be busy to limit a launch: Nsight Compute's rule, below which latency
+    does."""
     lockstep_share: float = 0.5
     """Share of the first wave's CTAs, which start together, that stay in step: their phases compete for the
     same units instead of filling each other's waits."""

@@ -72,25 +72,6 @@ FAMILY_OF = {
 """The family of each event kind; letters distinguish its members."""
 
 
-def contrast(first: str, second: str) -> float:
-    """The contrast of two colours, 1 to 21.
-
-    Source: WCAG 2.2, definitions of relative luminance and contrast ratio.
-
-    Example:
-        >>> contrast("#000000", "#ffffff")
-        21.0
-    """
-    low, high = sorted((_luminance(first), _luminance(second)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 SIZE = 11
 """Font size, in pixels."""
 ADVANCE = 0.61
@@ -247,5 +228,4 @@ def _number(value: float) -> str:
 
 def _escape_text(text: str) -> str:
     """Untrusted text: cut, without invisible and bidirectional characters, and escaped for XML."""
-    cut_text = text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
-    return escape(escape_unprintable(cut_text), quote=True)
+    return escape(escape_unprintable(text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"), quote=True)

@@ -54,19 +54,14 @@ def _draw_grid(canvas: Canvas, order: CtaOrder) -> float:
             cells = list(run)
             tile_range = f"row {row}, columns {cells[0]} to {cells[-1]}"
             with canvas.group(f"wave {wave + 1}: {tile_range}", focus=False):
-                canvas.rect(
-                    left + cells[0] * cell,
-                    y,
-                    len(cells) * cell,
-                    cell,
-                    f"box edge {NUMBERED_FILLS[wave % len(NUMBERED_FILLS)]}",
-                )
+                fill = f"box edge {NUMBERED_FILLS[wave % len(NUMBERED_FILLS)]}"
+                canvas.rect(left + cells[0] * cell, y, len(cells) * cell, cell, fill)
                 if cell >= 10:
                     for column in cells:
                         x = left + (column + 0.5) * cell
                         canvas.text(x, y + cell / 2 + 3, str(wave + 1), "ink small", "middle")
     if cell < 10:
-        _number_waves(canvas, wave_of, shown_size, (left, TOP, cell))
+        _number_waves(canvas, wave_of, shown_size, left, cell)
     for row in sorted({row for row, _ in first if row < shown_size[0]}):
         canvas.rect(MARGIN, TOP + row * cell + 1, STRIP, cell - 2, "solid")
     for column in sorted({column for _, column in first if column < shown_size[1]}):
@@ -80,13 +75,9 @@ def _draw_grid(canvas: Canvas, order: CtaOrder) -> float:
 
 
 def _number_waves(
-    canvas: Canvas,
-    wave_of: dict[tuple[int, int], int],
-    shown_size: tuple[int, int],
-    geometry: tuple[float, float, float],
+    canvas: Canvas, wave_of: dict[tuple[int, int], int], shown_size: tuple[int, int], left: float, cell: float
 ) -> None:
     """Draw one number in the middle of each wave if the cells are too small for numbers."""
-    left, top, cell = geometry
     tiles: dict[int, list[tuple[int, int]]] = {}
     for (row, column), wave in wave_of.items():
         if row < shown_size[0] and column < shown_size[1]:
@@ -94,7 +85,7 @@ def _number_waves(
     for wave, wave_tiles in tiles.items():
         if len(wave_tiles) * cell * cell >= 200:
             x, y = (sum(tile[axis] for tile in wave_tiles) / len(wave_tiles) + 0.5 for axis in (1, 0))
-            canvas.text(left + x * cell, top + y * cell + 4, str(wave + 1), "ink bold", "middle")
+            canvas.text(left + x * cell, TOP + y * cell + 4, str(wave + 1), "ink bold", "middle")
 
 
 def _draw_waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> float:
@@ -106,13 +97,8 @@ def _draw_waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> f
     for number, wave in enumerate(order.waves[:MAX_WAVES], 1):
         with canvas.group(f"wave {number}: {_describe_reads(wave)}"):
             canvas.rect(left, y, full * wave.bytes_requested / peak, 15, "box edge other")
-            canvas.rect(
-                left,
-                y,
-                full * wave.distinct_bytes_read / peak,
-                15,
-                f"box edge {NUMBERED_FILLS[(number - 1) % len(NUMBERED_FILLS)]}",
-            )
+            fill = f"box edge {NUMBERED_FILLS[(number - 1) % len(NUMBERED_FILLS)]}"
+            canvas.rect(left, y, full * wave.distinct_bytes_read / peak, 15, fill)
             canvas.text(left + 4, y + 11, cut_text(f"{number}  {_describe_reads(wave)}", full - 8, 9), "ink small")
         y += 19
     if order.wave_count > MAX_WAVES:
@@ -123,9 +109,7 @@ def _draw_waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> f
         canvas.text(left, y, "distinct bytes of all waves, by CTA order", "bold")
         y += 8
         orders = [("this order", order.distinct_bytes_read)]
-        orders += [
-            (other_order.name, other_order.distinct_bytes_read) for other_order in order.alternatives[:MAX_OTHER_ORDERS]
-        ]
+        orders += [(other.name, other.distinct_bytes_read) for other in order.alternatives[:MAX_OTHER_ORDERS]]
         peak = max(amount for _, amount in orders) or 1
         for name, amount in orders:
             family = "load" if name == "this order" else "other"

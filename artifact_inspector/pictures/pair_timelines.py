@@ -40,42 +40,34 @@ def pair_timelines(
         UsageError: they have no region in common.
     """
     region = _region(pair)
-    scenes = [
-        find_scene(kernel, name, stages) for kernel, name in ((pair.left, region.left), (pair.right, region.right))
-    ]
+    scenes = [find_scene(pair.left, region.left, stages), find_scene(pair.right, region.right, stages)]
     rows = _rows(scenes)
-    if stages is None and region.first_divergence is not None:
-        rows = _select_steps(rows, region.first_divergence.step)
+    divergence, y = region.first_divergence, 34.0
+    if stages is None and divergence is not None:
+        rows = _select_steps(rows, divergence.step)
     columns = column_widths([strip for _, row in rows for _, strip in row], width - GUTTER - MARGIN)
     canvas = Canvas()
     title = f"{scenes[0].kernel} ({labels[0]}) · {scenes[1].kernel} ({labels[1]})"
     canvas.text(MARGIN, 20, cut_text(title, width - 2 * MARGIN, 13), "head")
-    divergence, y = region.first_divergence, 34.0
-    is_marked = False
     for step, row in rows:
-        if divergence is not None and step == divergence.step and not is_marked:
-            y, is_marked = (
-                _draw_divergence(
-                    canvas, y, width, f"{step}: first divergence", divergence.components, responsible_pass
-                ),
-                True,
-            )
+        if divergence is not None and step == divergence.step:
+            canvas.line(MARGIN, y + 4, width - MARGIN, y + 4, "thick stop dashed")
+            component = responsible_pass or " or ".join(divergence.components)
+            text = f"▼ {step}: first divergence{f': {component}' if component else ''}"
+            canvas.text(MARGIN, y + 18, cut_text(text, width - 2 * MARGIN, 11), "alarm bold")
+            y += 26
         for side, strip in row:
-            scene = scenes[side]
-            canvas.text(
-                GUTTER,
-                y + 8,
-                cut_text(_describe_lane(labels[side], scene, strip.lane), width - GUTTER, 9),
-                "small bold",
-            )
+            scene, lane = scenes[side], strip.lane
+            texts = [f"{labels[side]}  {lane.stage.value} {scene.region}", scene.verdicts.get(lane.stage, "")]
+            lane_text = "  ".join(filter(None, texts))
+            canvas.text(GUTTER, y + 8, cut_text(lane_text, width - GUTTER, 9), "small bold")
             with canvas.side(labels[side]):
                 y = StripPainter(canvas, scene, strip, columns).draw(y + 12) + 10
         y += 10
     y = draw_legend(canvas, scenes, y, width)
+    name = f"Timelines of {labels[0]} and {labels[1]}"
     divergence_text = "equal at every stage" if divergence is None else f"first divergence at {divergence.step}"
-    return canvas.render(
-        width, y + 8, f"Timelines of {labels[0]} and {labels[1]}", f"{title}: {divergence_text}", style=style
-    )
+    return canvas.render(width, y + 8, name, f"{title}: {divergence_text}", style=style)
 
 
 def _region(pair: Comparison) -> RegionPair:
@@ -137,23 +129,3 @@ def _strip(lane: Lane, region: str | None, marks: Sequence[int]) -> TimelineStri
     assert stretch is not None
     edges = [stretch.start, *(mark for mark in marks if stretch.start < mark < stretch.stop), stretch.stop]
     return TimelineStrip(lane, "", tuple(pairwise(edges)))
-
-
-def _describe_lane(label: str, scene: Scene, lane: Lane) -> str:
-    verdict = scene.verdicts.get(lane.stage, "")
-    return f"{label}  {lane.stage.value} {scene.region}" + (f"  {verdict}" if verdict else "")
-
-
-def _draw_divergence(
-    canvas: Canvas, y: float, width: float, text: str, components: Sequence[str], responsible_pass: str
-) -> float:
-    """Draw a horizontal line with the compiler component; returns its bottom."""
-    canvas.line(MARGIN, y + 4, width - MARGIN, y + 4, "thick stop dashed")
-    component = responsible_pass or " or ".join(components)
-    canvas.text(
-        MARGIN,
-        y + 18,
-        cut_text(f"▼ {text}{f': {component}' if component else ''}", width - 2 * MARGIN, 11),
-        "alarm bold",
-    )
-    return y + 26

@@ -133,13 +133,9 @@ def _time_cells(row: Measurement, device: MeasuredDevice) -> list[str | Text]:
     if row.milliseconds is None:
         return ["–", "", "", "", Text("failed", "bold red")]
     share = row.share(device.peaks)
-    checked = (
-        Text("not checked", "dim")
-        if row.deviation is None
-        else Text(f"wrong by {row.deviation:.2g}", "bold red")
-        if row.is_wrong
-        else Text("right")
-    )
+    checked = Text("not checked", "dim") if row.deviation is None else Text("right")
+    if row.is_wrong:
+        checked = Text(f"wrong by {row.deviation:.2g}", "bold red")
     return [
         f"{row.milliseconds:.4f}" if row.milliseconds < 1 else f"{row.milliseconds:.3f}",
         "" if row.flops is None else f"{row.flops / 1e12:.1f}",

@@ -80,7 +80,8 @@ class CacheReport:
         else:
             rows, headings = self._rows(console, options, shown_kernels)
             yield rows
-            yield from _count_omitted(len(self.kernels) - len(shown_kernels))
+            if omitted := len(self.kernels) - len(shown_kernels):
+                yield Text(f"\n{omitted} more {plural('kernel', omitted)} not shown; --limit 0 lists all", "bold")
             yield from _explain_unknown(shown_kernels)
             yield _legend(shown_kernels, headings)
         beside = _other_files(self.cache)
@@ -105,7 +106,9 @@ class CacheReport:
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
+        labels = [""] * len(kernels)
+        if len(kernels) > 1:
+            labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
@@ -143,11 +146,6 @@ class UncutTable:
         table = make_table(self.columns, compact=False)
         width = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
         yield from console.render(table, options.update(width=max(width, options.max_width)))
-
-
-def _count_omitted(count: int) -> Iterator[RenderableType]:
-    if count:
-        yield Text(f"\n{count} more {plural('kernel', count)} not shown; --limit 0 lists all", "bold")
 
 
 def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
@@ -314,14 +312,10 @@ def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int,
     for name, kernels in groups:
         spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
         codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))
-        table.add_row(
-            shorten(name, name_width),
-            str(len(kernels)),
-            _most_frequent((str(x.artifact.target or "unknown") for x in kernels), max_words),
-            _most_frequent((x.verdict or "none" for x in kernels), max_words),
-            f"{max(spills)} B" if any(spills) else "",
-            _most_frequent(sorted(codes), max_words),
-        )
+        values = (str(x.artifact.target or "unknown") for x in kernels), (x.verdict or "none" for x in kernels)
+        targets, verdicts = (_most_frequent(texts, max_words) for texts in values)
+        spilled, found = f"{max(spills)} B" if any(spills) else "", _most_frequent(sorted(codes), max_words)
+        table.add_row(shorten(name, name_width), str(len(kernels)), targets, verdicts, spilled, found)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -19,6 +19,7 @@ from artifact_inspector.comparison.reach import ComparedFile, Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch
 from artifact_inspector.report.fact_groups import STYLES, render_groups
+from artifact_inspector.report.layout import indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
@@ -80,9 +81,11 @@ class EffectReport:
         yield Text(self.sentence, style if self.headline is None else "", overflow="fold")
         yield from render_groups(self.reach.facts)
         if self.reach.reached is not False:
-            yield Padding(Text(_describe_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
-        notes = [*self.reach.notes, *_diff_hint(self)]
-        yield from (Padding(Text(sentence, "dim", overflow="fold"), (0, 0, 0, 2)) for sentence in notes)
+            yield indented(_describe_files(self.reach.files), "dim")
+        yield from (indented(note, "dim") for note in self.reach.notes)
+        if self.reach.change is not None:
+            command = f"inspect-kernel diff {shlex.join((self.left, self.right))}"
+            yield indented(f"All differences: {command}", "dim")
 
 
 def describe_effect(reach: Reach) -> str:
@@ -102,15 +105,12 @@ def describe_effect(reach: Reach) -> str:
         ending = " is identical." if last else " and all later stages are identical."
         return f"No change: {first.suffix.upper()}{ending}"
     first_difference = reach.first_difference
-    lead = (
-        "The launch changed"
-        if first_difference is None
-        else f"The code changed (from {first_difference.suffix.upper()} on)"
-    )
+    lead = "The launch changed"
+    if first_difference is not None:
+        lead = f"The code changed (from {first_difference.suffix.upper()} on)"
     effects = list_effects(reach)
-    omitted = len(effects) - MAX_EFFECTS
-    shown_effects = [*effects[:MAX_EFFECTS], *([f"and {omitted} more"] if omitted > 0 else [])]
-    return f"{lead}: {', '.join(shown_effects) or 'no reported fact differs'}."
+    more = [f"and {len(effects) - MAX_EFFECTS} more"] if len(effects) > MAX_EFFECTS else []
+    return f"{lead}: {', '.join([*effects[:MAX_EFFECTS], *more]) or 'no reported fact differs'}."
 
 
 def list_effects(reach: Reach) -> list[str]:
@@ -119,25 +119,17 @@ def list_effects(reach: Reach) -> list[str]:
     if change is None:
         return []
     option_changes = [
-        f"{named_facts.facet} {_format_change(*_differing_values(named_facts.left, named_facts.right))}"
-        for named_facts in change.differences
-        if named_facts.axis in (Axis.CONFIG, Axis.SOURCE, Axis.VERSION)
+        f"{x.facet} {_format_change(*_differing_values(x.left, x.right))}"
+        for x in change.differences
+        if x.axis in (Axis.CONFIG, Axis.SOURCE, Axis.VERSION)
     ]
     steps = [] if change.pair is None else [step_of(stage) for stage in change.pair.left.stages]
-    named_facts = [(fact, brief_of(fact.key, fact.region, steps)) for fact in change.facts]
     principal = "" if change.pair is None else next((r.name for r in change.pair.regions if r.is_principal), "")
     # facts of the whole kernel or its main region first, then other regions
-    sorted_facts = sorted(
-        (named_fact for named_fact in named_facts if named_fact[1]),
-        key=lambda named_fact: named_fact[0].region not in ("", principal),
-    )
-    facts = [_describe_fact(fact, name, principal) for fact, name in sorted_facts]
-    return list(dict.fromkeys([*option_changes, *facts]))
-
-
-def _diff_hint(report: EffectReport) -> Iterator[str]:
-    if report.reach.change is not None:
-        yield f"All differences: inspect-kernel diff {shlex.join((report.left, report.right))}"
+    facts = sorted(change.facts, key=lambda fact: fact.region not in ("", principal))
+    named = [(fact, brief_of(fact.key, fact.region, steps)) for fact in facts]
+    described = [_describe_fact(fact, name, principal) for fact, name in named if name]
+    return list(dict.fromkeys([*option_changes, *described]))
 
 
 def _describe_fact(fact: FactPair, name: str, principal: str) -> str:
@@ -149,14 +141,8 @@ def _differing_values(old: Value, new: Value) -> tuple[Value, Value]:
     """The elements of two lists of equal length that differ."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         return old, new
-    differing_pairs = [
-        (old_element, new_element)
-        for old_element, new_element in zip(old, new, strict=True)
-        if old_element != new_element
-    ]
-    return tuple(old_element for old_element, _ in differing_pairs), tuple(
-        new_element for _, new_element in differing_pairs
-    )
+    pairs = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
 def _format_change(old: Value, new: Value, *, is_bytes: bool = False) -> str:
@@ -236,12 +222,10 @@ class RemediesReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for kernel, trials, notes in self.kernels:
             artifact = kernel.artifact
-            head = Text(artifact.display_name, "bold")
-            yield head.append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
+            yield Text(artifact.display_name, "bold").append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
             for code in dict.fromkeys(trial.finding.code for trial in trials):
                 rule_trials = [trial for trial in trials if trial.finding.code == code]
-                finding_text = f"{code}  {rule_trials[0].finding.remark.message}"
-                yield Padding(Text(finding_text, overflow="fold"), (0, 0, 0, 2))
+                yield Padding(Text(f"{code}  {rule_trials[0].finding.remark.message}", overflow="fold"), (0, 0, 0, 2))
                 for trial in rule_trials:
                     text = Text(f"{trial.switch.description}: ", "bold", overflow="fold")
                     text.append(trial.effect, "")

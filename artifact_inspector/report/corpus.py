@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.padding import Padding
 from rich.text import Text
 
 from artifact_inspector.comparison.baseline import Baseline
@@ -20,7 +19,7 @@ from artifact_inspector.comparison.regressions import KernelOutcome, Regressions
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_divergence
 from artifact_inspector.report.fact_groups import STYLES
-from artifact_inspector.report.layout import WrappedTexts
+from artifact_inspector.report.layout import WrappedTexts, indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Category, Sign
@@ -46,12 +45,11 @@ class CorpusReport:
         yield WrappedTexts(summarise_corpus(corpus), "bold")
         if corpus.by_category:
             yield WrappedTexts([f"{name} {count}" for name, count in corpus.by_category.items()])
-        for sentence in _describe_axes(corpus.matching):
-            yield Text(sentence, "dim")
+        if corpus.matching.across:
+            yield Text(f"across {', '.join(axis.value for axis in Axis if axis in corpus.matching.across)}", "dim")
         for sentence in describe_gates(corpus, self.gates):
             yield Text(sentence, "bold yellow")
-        listed_changes = [change for change in corpus.changes if change.degree in _LISTED_DEGREES]
-        yield from _kernels(listed_changes)
+        yield from _kernels([change for change in corpus.changes if change.degree in _LISTED_DEGREES])
         for sentence in describe_unmatched(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for sentence in describe_uncompared(corpus):
@@ -60,7 +58,7 @@ class CorpusReport:
             count = len(corpus.problems)
             yield Text(f"\n{count} {plural('problem', count)}", "bold red")
             for side, problem in corpus.problems[:MAX_CANDIDATES]:
-                yield Padding(Text(f"{side} {problem.path}: {problem.problem}", overflow="fold"), (0, 0, 0, 2))
+                yield indented(f"{side} {problem.path}: {problem.problem}")
             if count > MAX_CANDIDATES:
                 yield Text(f"  and {count - MAX_CANDIDATES} more; --json lists all", "dim")
 
@@ -191,12 +189,8 @@ def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
         head.append(f"  {difference_text}" if difference_text else "", "dim")
         yield ""
         yield head
-        yield _indented(f"changed: {', '.join(change.categories) or change.degree.value}", "bold")
-        yield from (_indented(line) for line in lines)
-
-
-def _indented(line: str, style: str = "") -> Padding:
-    return Padding(Text(line, style, overflow="fold"), (0, 0, 0, 2))
+        yield indented(f"changed: {', '.join(change.categories) or change.degree.value}", "bold")
+        yield from (indented(line) for line in lines)
 
 
 _NO_FACTS = {
@@ -217,12 +211,6 @@ def _describe_differences(differences: Sequence[Difference]) -> str:
     texts = [f"{x.facet} {value_text(x.left)} → {value_text(x.right)}" for x in differences if x.facet != Facet.TILES]
     texts += ["other tiles"] if any(x.facet == Facet.TILES for x in differences) else []
     return ", ".join(texts[:3]) + (" …" if len(texts) > 3 else "")
-
-
-def _describe_axes(matching: Matching) -> Iterator[str]:
-    if matching.across:
-        names = ", ".join(axis.value for axis in Axis if axis in matching.across)
-        yield f"across {names}"
 
 
 def _list_candidates(candidates: Sequence[Candidate]) -> str:
@@ -288,7 +276,7 @@ class RegressReport:
             yield head
             for sentence in describe_outcome(outcome):
                 style = STYLES[outcome.direction] if sentence.startswith(outcome.direction.capitalize()) else ""
-                yield Padding(Text(sentence, style, overflow="fold"), (0, 0, 0, 2))
+                yield indented(sentence, style)
         for sentence in describe_unmatched(regressions.corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for side, problem in regressions.corpus.problems:

@@ -25,6 +25,7 @@ from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import (
     Signature,
     folded_column,
+    indented,
     number_column,
     phrase_text,
     plain_table,
@@ -89,39 +90,26 @@ class PairReport:
         pair = self.pair
         labels = side_labels(pair)
         if self.is_identical:
-            yield _header(pair)
-            yield ""
-            yield Text("Identical: every file is the same, byte for byte.", "bold")
+            yield from (_header(pair), "", Text("Identical: every file is the same, byte for byte.", "bold"))
             return
         yield from _failed_launches(pair, labels)
         yield self.lead
         if self.price:
             yield Text(self.price, overflow="fold")
-        yield ""
-        yield _header(pair)
-        yield ""
+        yield from ("", _header(pair), "")
         yield from render_groups(differing_facts(pair.facts))
         yield from _describe_order(pair, labels)
-        yield ""
-        yield _facts(pair, labels, only_changes=self.only_changes)
-        signatures: list[str] = []
-        verdicts: set[str] = set()
-        for region in pair.regions:
-            if not _is_listed(region):
-                continue
-            sides = [side for stage in region.stages for side in (stage.left, stage.right) if side is not None]
-            signatures += [side.region.signature for side in sides]
-            verdicts |= {side.region.verdict for side in sides}
+        yield from ("", _facts(pair, labels, only_changes=self.only_changes))
+        regions = [region for region in pair.regions if _is_listed(region)]
+        for region in regions:
             yield ""
             yield from _region(region, labels)
-        if verdicts:
-            yield ""
-            yield _legend(verdicts)
-            yield Text(" · ".join(legend(signatures)), "dim", overflow="fold")
+        sides = [side.region for region in regions for x in region.stages for side in (x.left, x.right) if side]
+        if sides:
+            signatures = legend(side.signature for side in sides)
+            yield Group("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
-            yield ""
-            yield Text("not compared", "bold")
-            yield from (Padding(Text(note, overflow="fold"), (0, 0, 0, 2)) for note in pair.notes)
+            yield from ("", Text("not compared", "bold"), *map(indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
 
 
@@ -129,17 +117,15 @@ def side_labels(pair: Comparison) -> tuple[str, str]:
     """Short labels that distinguish the two sides; `left` and `right` if there are none."""
     label_pairs: list[tuple[str, str]] = []
     for difference in pair.differences:
+        left, right = value_text(difference.left), value_text(difference.right)
         if difference.facet in (Facet.NAME, Facet.TARGET, Facet.VERSION):
-            label_pairs.append((_shorten(value_text(difference.left)), _shorten(value_text(difference.right))))
+            label_pairs.append((_shorten(left), _shorten(right)))
         elif difference.facet in _OPTION_LABELS:
             template = _OPTION_LABELS[difference.facet]
-            label_pairs.append(
-                (template.format(value_text(difference.left)), template.format(value_text(difference.right)))
-            )
-    if not label_pairs:
-        label_pairs = _differing_words(pair)
+            label_pairs.append((template.format(left), template.format(right)))
+    label_pairs = label_pairs or _differing_words(pair)
     for pairs in (label_pairs, label_pairs[:1]):
-        left, right = (" ".join(template) for template in zip(*pairs, strict=True)) if pairs else ("", "")
+        left, right = (" ".join(words) for words in zip(*pairs, strict=True)) if pairs else ("", "")
         if left != right and max(len(left), len(right)) <= LABEL_WIDTH:
             return left, right
     return "left", "right"
@@ -176,26 +162,20 @@ def describe_divergence(pair: Comparison, region: RegionPair) -> str | None:
         stages = f"; num_stages is {value_text(num_stages.left)} and {value_text(num_stages.right)}"
     return (
         f"{region.name}: the order of loads and computes first differs at {divergence.step} "
-        f"({_join_components(divergence.components)}): "
+        f"({' or '.join(divergence.components)}): "
         f"{labels[0]} {divergence.left}, {labels[1]} {divergence.right}{stages}"
     )
 
 
 def describe_verdict_change(change: VerdictChange, labels: tuple[str, str], region: str) -> str:
     """The stage at which one kernel's verdict changes."""
-    label = labels[change.side is PairSide.RIGHT]
-    return f"{label}: {change.before} → {change.after} at {change.step} ({_join_components(change.components)})"
-
-
-def _join_components(components: Sequence[str]) -> str:
-    return " or ".join(components)
+    label, components = labels[change.side is PairSide.RIGHT], " or ".join(change.components)
+    return f"{label}: {change.before} → {change.after} at {change.step} ({components})"
 
 
 def _header(pair: Comparison) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold")
-    grid.add_column(overflow="fold")
+    columns = (text_column(style="dim"), folded_column(), folded_column())
+    grid = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for label, ours, theirs in _identity(pair):
         same = ours == theirs
         grid.add_row(label, Text(ours), Text("=", "dim") if same else Text(theirs, "bold"))
@@ -222,8 +202,7 @@ def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rend
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
             if finding.code == LAUNCH_FAILURE:
-                text = f"{label} cannot be launched: {finding.remark.message}"
-                yield Text(text, "bold red", overflow="fold")
+                yield Text(f"{label} cannot be launched: {finding.remark.message}", "bold red", overflow="fold")
 
 
 def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
@@ -237,17 +216,13 @@ def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rende
             yield Text(describe_divergence(pair, region) or "", "yellow", overflow="fold")
             for label, lines in zip(labels, (divergence.left_lines, divergence.right_lines), strict=True):
                 if lines:
-                    yield _indented(f"{label} {divergence.step}: {_evidence(lines)}")
+                    yield indented(f"{label} {divergence.step}: {_evidence(lines)}")
         if divergence is not None or region.is_principal:
             for sentence in _describe_constant_verdicts(region, labels):
-                yield _indented(sentence, "dim")
+                yield indented(sentence, "dim")
             for change in region.verdict_changes:
                 text = describe_verdict_change(change, labels, region.name)
-                yield _indented(f"{text}  {_evidence(change.lines)}".rstrip())
-
-
-def _indented(text: str, style: str = "") -> Padding:
-    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, 2))
+                yield indented(f"{text}  {_evidence(change.lines)}".rstrip())
 
 
 def _describe_constant_verdicts(region: RegionPair, labels: tuple[str, str]) -> Iterator[str]:
@@ -302,13 +277,12 @@ def _is_shown(fact: FactPair, pair: Comparison, *, only_changes: bool) -> bool:
 
 
 def _values(fact: FactPair) -> tuple[Text, Text]:
+    left, right = Text(value_text(fact.left)), Text(value_text(fact.right))
     if fact.state is State.NOT_COMPARED:
         unknown = Text("?", "dim")
-        left, right = (unknown if value is None else Text(value_text(value)) for value in (fact.left, fact.right))
-        return left, right
-    if fact.state is State.SAME:
-        return Text(value_text(fact.left)), Text("=", "dim")
-    return Text(value_text(fact.left)), Text(value_text(fact.right), "bold")
+        return unknown if fact.left is None else left, unknown if fact.right is None else right
+    right.stylize("bold")
+    return left, Text("=", "dim") if fact.state is State.SAME else right
 
 
 # -- regions ---------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import describe_values
+from artifact_inspector.report.layout import indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary import kernel_facts
 from artifact_inspector.vocabulary.fact import Category, Sign
@@ -66,4 +66,4 @@ def render_groups(facts: Sequence[FactPair], limit: int = MAX_FACTS) -> Iterator
     for sign, texts in describe_groups(facts, limit):
         yield Text(sign.capitalize(), STYLES[sign])
         style = "dim" if sign is Sign.NEUTRAL else ""
-        yield from (Padding(Text(text, style, overflow="fold"), (0, 0, 0, 2)) for text in texts)
+        yield from (indented(text, style) for text in texts)

@@ -86,8 +86,7 @@ def _causes(kernel: KernelFacts) -> Table:
 
 
 def _describe_causes(load: LoadWidth) -> str:
-    reasons = (c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)
-    return "; ".join(dict.fromkeys(reasons))
+    return "; ".join(dict.fromkeys(c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes))
 
 
 def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:
@@ -114,25 +113,11 @@ def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | N
     """A row for each partition; None if the kernel is not warp-specialised."""
     if not partitions:
         return None
-    table = plain_table(
-        text_column("partition"),
-        number_column("warps"),
-        number_column("registers"),
-        number_column("requested"),
-        number_column("loads"),
-        number_column("MMA"),
-        number_column("barriers"),
-    )
-    for partition in partitions:
-        numbers = (
-            partition.warps,
-            partition.registers,
-            partition.registers_requested,
-            partition.loads,
-            partition.matrix,
-            partition.barriers,
-        )
-        table.add_row(partition.name, *("–" if number is None else str(number) for number in numbers))
+    headings = ("warps", "registers", "requested", "loads", "MMA", "barriers")
+    table = plain_table(text_column("partition"), *map(number_column, headings))
+    for x in partitions:
+        numbers = (x.warps, x.registers, x.registers_requested, x.loads, x.matrix, x.barriers)
+        table.add_row(x.name, *("–" if number is None else str(number) for number in numbers))
     return Group(Text("warp partitions", "bold"), Padding(table, (0, 0, 0, 2)))
 
 

@@ -38,6 +38,7 @@ from artifact_inspector.report.layout import (
     number_column,
     phrase_text,
     plain_table,
+    text_column,
 )
 from artifact_inspector.report.phrases import (
     TERMS,
@@ -104,62 +105,50 @@ class KernelReport:
     """The times that Triton's autotuner measured of it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kernel = self.kernel
         yield from self._header()
         if not self.is_one_region:
-            yield ""
-            yield _limit(self.kernel)
-            yield ""
-            resources = describe_resources(self.kernel, self.other_targets, self.compiled_elsewhere)
-            yield _remark_grid([*resources, *story_facts(self.kernel), *describe_timings(self.timings)])
-            yield from _spaced_blocks(
-                findings_block(self.kernel, self.source_readers(self.kernel)), remarks_block(self.kernel.remarks)
-            )
+            resources = describe_resources(kernel, self.other_targets, self.compiled_elsewhere)
+            remarks = _remark_grid([*resources, *story_facts(kernel), *describe_timings(self.timings)])
+            findings = findings_block(kernel, self.source_readers(kernel))
+            yield from _spaced_blocks(_limit(kernel), remarks, findings, remarks_block(kernel.remarks))
         signatures: list[str] = []
         quiet_regions: list[_RegionHistory] = []
         compiler_loops: list[_RegionHistory] = []
         for family in self._families():
             first = family[0]
-            if first.id != self.kernel.principal and len(family) == 1:
-                if not first.in_program:
-                    compiler_loops.append(first)
-                    continue
-                if first.is_quiet:
-                    quiet_regions.append(first)
-                    continue
-            signatures += [region.signature for history in family for region in history.stages.values()]
-            yield ""
-            yield from _region_block(self.kernel, family)
+            is_minor = first.id != kernel.principal and len(family) == 1
+            if is_minor and not first.in_program:
+                compiler_loops.append(first)
+            elif is_minor and first.is_quiet:
+                quiet_regions.append(first)
+            else:
+                signatures += [region.signature for history in family for region in history.stages.values()]
+                yield ""
+                yield from _region_block(kernel, family)
         if quiet_regions:
-            yield ""
-            yield _quiet_regions(quiet_regions)
+            yield from ("", _quiet_regions(quiet_regions))
         if compiler_loops:
-            yield ""
-            yield _compiler_loops(compiler_loops)
+            yield from ("", _compiler_loops(compiler_loops))
         if signatures:
-            yield ""
-            yield WrappedTexts(["signature: instructions in program order", *legend(signatures)], "dim")
+            yield from ("", WrappedTexts(["signature: instructions in program order", *legend(signatures)], "dim"))
             if self.with_definitions:
                 yield from self._define_terms()
         if not self.is_one_region:
-            kernel = self.kernel
             yield from _spaced_blocks(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
-        own_problems = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
-        yield from problems_block([self.kernel], own_problems)
+        own_problems = [x for x in self.cache.problems if _belongs(x.path, kernel.artifact.directory)]
+        yield from problems_block([kernel], own_problems)
 
     def brief(self) -> RenderableType:
         """The kernel in a few lines: target, order of loads and computes, resources and findings."""
         kernel, region = self.kernel, self.kernel.principal_region
         head = list(self._header())[:2]
-        order = []
         if region is not None:
             changed = [f"{label} {detail}" for label, detail in describe_changes(kernel, region.id)]
-            order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
+            head.append(Text("; ".join([f"{region.id} {region.phrase}", *changed])))
         findings = findings_block(kernel, self.source_readers(kernel))
-        blocks = [
-            _remark_grid(describe_resources(kernel, self.other_targets, self.compiled_elsewhere)),
-            *([] if findings is None else [findings]),
-        ]
-        return Group(*head, *order, *blocks)
+        resources = _remark_grid(describe_resources(kernel, self.other_targets, self.compiled_elsewhere))
+        return Group(*head, resources, *([] if findings is None else [findings]))
 
     def _define_terms(self) -> Iterator[RenderableType]:
         stages = self.kernel.stages.values()
@@ -179,9 +168,7 @@ class KernelReport:
         if artifact.name != artifact.display_name:
             head.append(f"  {artifact.name}", "dim")
         yield head
-        texts = [describe_target(self.kernel)]
-        version = artifact.triton_version
-        texts.append("Triton unknown" if version is None else f"Triton {version}")
+        texts = [describe_target(self.kernel), f"Triton {artifact.triton_version or 'unknown'}"]
         if artifact.num_warps is not None:
             texts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
         if artifact.num_stages is not None:
@@ -247,17 +234,11 @@ def _belongs(path: str, directory: str) -> bool:
 
 def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:
     """Regions with nothing to order, one line each: their last stage."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3):
-        grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid = Table.grid(text_column(), text_column(), text_column(), "", padding=(0, 2, 0, 0))
     for history in regions:
-        grid.add_row(
-            Text(history.id, "bold"),
-            Text(" → ".join(dict.fromkeys(region.phrase for region in history.stages.values())), "dim"),
-            Text(history.last_stage.value, "dim"),
-            Signature(history.last.signature, "dim"),
-        )
+        phrases = " → ".join(dict.fromkeys(region.phrase for region in history.stages.values()))
+        stage, signature = Text(history.last_stage.value, "dim"), Signature(history.last.signature, "dim")
+        grid.add_row(Text(history.id, "bold"), Text(phrases, "dim"), stage, signature)
     loadless_regions = [history.last for history in regions if history.last.verdict is OrderVerdict.NO_LOADS]
     if not any(region.count(EventKind.GLOBAL_LOAD) + region.count(EventKind.ASYNC_COPY) for region in loadless_regions):
         return grid
@@ -386,14 +367,11 @@ def _rounds(family: Sequence[_RegionHistory]) -> Table | None:
     if has_distances:
         table.add_column("ahead", justify="right", no_wrap=True)
     for number, item in enumerate(regions[0].rounds):
-        same_rounds = [region.rounds[number] for region in regions if number < len(region.rounds)]
-        cells: list[RenderableType] = [
-            str(number + 1),
-            WrappedTexts(load_statements(item), gap=", "),
-            str(sum(round_facts.loads for round_facts in same_rounds)),
-            _join_spans((round_facts.first_load, round_facts.last_load) for round_facts in same_rounds),
-            _join_spans((round_facts.first_compute, round_facts.last_compute) for round_facts in same_rounds),
-        ]
+        rounds = [region.rounds[number] for region in regions if number < len(region.rounds)]
+        loads = _join_spans((x.first_load, x.last_load) for x in rounds)
+        computes = _join_spans((x.first_compute, x.last_compute) for x in rounds)
+        statements = WrappedTexts(load_statements(item), gap=", ")
+        cells: list[RenderableType] = [str(number + 1), statements, str(sum(x.loads for x in rounds)), loads, computes]
         if has_distances:
             cells.append(", ".join(dict.fromkeys(str(d) for d in item.distances)))
         table.add_row(*cells)

@@ -9,6 +9,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -22,6 +23,11 @@ _SHADES = "█▒"
 def plain_table(*columns: Column | str, gap: int = 2) -> Table:
     """A table without borders, with `gap` blanks between its columns."""
     return Table(*columns, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+
+
+def indented(text: str, style: str = "") -> Padding:
+    """A line of text that is indented by two blanks."""
+    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, 2))
 
 
 def text_column(heading: str = "", **options: Any) -> Column:

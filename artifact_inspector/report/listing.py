@@ -186,14 +186,8 @@ class Listing:
                 for mark in () if self.excerpt is None else self.excerpt.marks.get(line.number, ()):
                     yield Text(f"{margin}── {mark}", "bold", no_wrap=True, overflow=overflow)
                 level = "" if line.in_flight is None else str(line.in_flight)
-                row = Text.assemble(
-                    (f"{level:>{levels}}", "cyan"),
-                    " " if levels else "",
-                    (f"{line.events:>{events}}", "bold yellow"),
-                    " ",
-                    (f"{line.number:>{numbers}}", "dim"),
-                    " ",
-                )
+                event, number = (f"{line.events:>{events}} ", "bold yellow"), (f"{line.number:>{numbers}} ", "dim")
+                row = Text.assemble((f"{level:>{levels}}{' ' * bool(levels)}", "cyan"), event, number)
                 row.append_text(highlighted[index])
                 row.rstrip()
                 row.no_wrap, row.overflow = True, overflow

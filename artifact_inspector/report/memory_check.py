@@ -100,22 +100,14 @@ def memory_remarks(launches: Iterable[MemoryReport], find_source: FindSource) ->
     """Each error as a remark on its source line; what is undecided as a warning."""
     remarks = []
     for launch in launches:
-        for problem in launch.problems:
-            heading, details = describe_problem(problem)
-            text = f"{heading}: {details}" + (f". {problem.suggestion}" if problem.suggestion else "")
-            identity = f"{launch.kernel} {launch.target} {problem.check.value} {problem.tensor} {problem.site.opcode}"
-            remarks.append(
-                SourceRemark(
-                    _code(problem.check),
-                    "error",
-                    problem.check.value,
-                    text,
-                    launch.kernel,
-                    _location(problem.site.source, find_source),
-                    identity,
-                    launch.target,
-                )
-            )
+        for x in launch.problems:
+            heading, details = describe_problem(x)
+            text = f"{heading}: {details}" + (f". {x.suggestion}" if x.suggestion else "")
+            identity = f"{launch.kernel} {launch.target} {x.check.value} {x.tensor} {x.site.opcode}"
+            location = _location(x.site.source, find_source)
+            code, name = _code(x.check), x.check.value
+            remark = SourceRemark(code, "error", name, text, launch.kernel, location, identity, launch.target)
+            remarks.append(remark)
     return remarks
 
 

@@ -150,14 +150,9 @@ def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tu
     if region is None or region.first_divergence is None:
         return ""
     key = f"{region.name}.verdict.{region.first_divergence.step}"
-    changes = [
-        (label, side.passes_by_key.get(key))
-        for label, side in sides
-        if any(asked_fact.key == key for asked_fact in facts)
-    ]
-    return ", ".join(
-        f"{step_and_change[0].name} ({label})" for label, step_and_change in changes if step_and_change is not None
-    )
+    is_requested = any(fact.key == key for fact in facts)
+    passes = [(label, side.passes_by_key.get(key)) for label, side in sides if is_requested]
+    return ", ".join(f"{step_and_change[0].name} ({label})" for label, step_and_change in passes if step_and_change)
 
 
 def describe_decision(label: str, fact: FactQuery, side: PassAttribution) -> str:

@@ -14,11 +14,13 @@ from artifact_inspector.execution.cta_order import CtaOrder
 from artifact_inspector.execution.launch_counters import NOT_ON_AMD, CounterRange, Counters
 from artifact_inspector.execution.prediction import L2Prediction, LinePrediction, Prediction
 from artifact_inspector.execution.roofline import find_roofline
+from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStall
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
 MAX_LINES = 12
 """Most source lines of a table: the costliest ones."""
+MAX_STALL_LINES = 5
 MAX_UNKNOWN = 6
 MAX_OUT_OF_BOUNDS = 6
 """Most out-of-bounds accesses that are listed one by one."""
@@ -71,6 +73,7 @@ def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | 
         yield Text(f"  {_VALIDATION_NOTES[prediction.is_amd].format(target=prediction.target)}")
     if prediction.out_of_bounds:  # a bug: printed first, and in full below
         yield Text(f"  {next(describe_limits(prediction))}", style="bold")
+    yield from (Text(f"  {sentence}", style="bold") for sentence in describe_time(prediction.time))
     if prediction.sampled:
         yield Text("  Sampled: some CTAs were simulated, each for a group of similar ones.")
     grid_table = Table.grid(padding=(0, 2, 0, 0))
@@ -79,6 +82,7 @@ def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | 
     for label, text in describe_counters(prediction, peaks):
         grid_table.add_row(label, text)
     yield Padding(grid_table, (0, 0, 0, 2))
+    yield from _stalls(prediction)
     yield from _lines(prediction.by_source or prediction.by_line, _AMD if prediction.is_amd else _COLUMNS)
     if prediction.cta_order is not None:
         yield from _order(prediction.cta_order, prediction.counters.unique_bytes_read is not None)
@@ -147,6 +151,53 @@ def _draw_waves(order: CtaOrder) -> Iterator[Padding]:
     width = len(str(max(waves.values()) + 1))
     lines = [" ".join(f"{waves[row, column] + 1:>{width}}" for column in range(columns)) for row in range(rows)]
     yield Padding(Text("\n".join(lines)), (1, 0, 0, 4))
+
+
+def describe_time(time: LaunchTime | None) -> Iterator[str]:
+    """The predicted time, what limits it, and what prolongs it."""
+    if time is None:
+        return
+    validated = "" if time.is_validated else " (not validated on this GPU)"
+    yield (
+        f"about {format_us(time.us)} µs ({format_us(time.low)} to {format_us(time.high)}) on {time.gpu}, limited by "
+        f"{time.bound}{validated}"
+    )
+    waves = "1 wave" if time.waves == 1 else f"{time.waves} waves"
+    if time.imbalance > 1.05:
+        yield f"{waves} of CTAs; unequal work of CTAs takes {time.imbalance - 1:.0%} more time"
+    if time.overlap is not None:
+        yield f"overlap: while a warp waits for global memory, others work in {time.overlap:.0%} of the cycles"
+
+
+def format_us(us: float) -> str:
+    """Microseconds with two or three digits.
+
+    Example:
+        >>> [format_us(us) for us in (3.14159, 41.27, 1234.5)]
+        ['3.1', '41', '1,234']
+    """
+    return f"{us:.1f}" if us < 10 else f"{us:,.0f}"
+
+
+def _stalls(prediction: Prediction) -> Iterator[Padding]:
+    """The lines where warps wait most, with their main reasons."""
+    total = sum(stall.cycles for stall in prediction.stalls)
+    if not total:
+        return
+    reasons: dict[str, list[LineStall]] = {}
+    for stall in prediction.stalls:
+        reasons.setdefault(stall.line, []).append(stall)
+    lines = sorted(reasons.items(), key=lambda row: -sum(stall.cycles for stall in row[1]))[:MAX_STALL_LINES]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("line")
+    table.add_column("stalled", justify="right")
+    table.add_column("why warps wait")
+    for line, stalls in lines:
+        why = ", ".join(
+            f"{stall.reason} {stall.cycles / total:.0%}" for stall in stalls[:3] if stall.cycles > total / 50
+        )
+        table.add_row(line, f"{sum(stall.cycles for stall in stalls) / total:.0%}", why)
+    yield Padding(table, (1, 0, 0, 2))
 
 
 def format_count(value: int | None) -> str:

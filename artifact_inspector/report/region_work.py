@@ -57,17 +57,12 @@ def in_flight_text(in_flight: LoadsInFlight) -> str:
 
 
 def _trip_count(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
-    for stage in (Stage.TTIR, Stage.TTGIR):
-        facts = kernel.stages.get(stage)
-        work = None if facts is None else facts.work.get(region)
-        if work is not None:
-            if work.trips is not None:
-                tiles = () if kernel.program is None else kernel.program.tiles
-                yield (
-                    "trip count",
-                    _describe_trips(work.trips, {tile.extents[-1] for tile in tiles if tile.is_dot and tile.extents}),
-                )
-            return
+    stages = [kernel.stages[stage] for stage in (Stage.TTIR, Stage.TTGIR) if stage in kernel.stages]
+    work = next((facts.work[region] for facts in stages if region in facts.work), None)
+    if work is not None and work.trips is not None:
+        tiles = () if kernel.program is None else kernel.program.tiles
+        depths = {tile.extents[-1] for tile in tiles if tile.is_dot and tile.extents}
+        yield "trip count", _describe_trips(work.trips, depths)
 
 
 def _describe_trips(trips: LoopRange, depths: set[int]) -> str:
@@ -140,11 +135,8 @@ def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tupl
             yield "FLOP", f"{identity.actual}, but the dots need {identity.expected}: {identity.explanation}"
     intensity = kernel.intensity(region)
     if intensity is not None:
-        yield (
-            "traffic",
-            f"{intensity.loaded} B loaded per CTA and iteration for {intensity.flop} FLOP: "
-            f"{intensity.flop_per_byte:.3g} FLOP/B",
-        )
+        text = f"{intensity.loaded} B loaded per CTA and iteration for {intensity.flop} FLOP"
+        yield "traffic", f"{text}: {intensity.flop_per_byte:.3g} FLOP/B"
     generation = kernel.generations.get(region)
     if generation is not None and generation.is_newest is False:
         yield "MMA", generation.description + (f": {generation.reason}" if generation.reason else "")
@@ -154,20 +146,16 @@ def _matrix_work(matrix_work: MatrixWork) -> str:
     op = matrix_work.matrix
     if op is None:
         return f"{matrix_work.count} × {matrix_work.op}, unknown shape"
-    issuers = (
-        "" if matrix_work.issuers is None else f" by {matrix_work.issuers} {plural(op.issuer, matrix_work.issuers)}"
-    )
+    count = matrix_work.issuers
+    issuers = "" if count is None else f" by {count} {plural(op.issuer, count)}"
     return f"{matrix_work.count} × {op.op} {op.shape} ({op.types}), {op.flop} FLOP each{issuers}"
 
 
 def _conversions(conversions: Iterable[LayoutConversion]) -> Iterator[str]:
-    for conversion in conversions:
-        location = f"{conversion.source}, " if conversion.source is not None else ""
-        paths = {True: "through shared memory", False: "inside each warp", None: "by an unknown path"}
-        yield (
-            f"{conversion.change}, {conversion.bytes} B {paths[conversion.through_shared]} "
-            f"({location}ttgir line {conversion.line})"
-        )
+    paths = {True: "through shared memory", False: "inside each warp", None: "by an unknown path"}
+    for x in conversions:
+        location = f"{x.source}, " if x.source is not None else ""
+        yield f"{x.change}, {x.bytes} B {paths[x.through_shared]} ({location}ttgir line {x.line})"
 
 
 def _issue(issue: IssueEstimate) -> str:
@@ -194,8 +182,7 @@ def load_depths(kernel: KernelFacts) -> str:
     depths = kernel.wait_depths
     if depths:
         return span(min(depths), max(depths))
-    waits = last.waits_in(kernel.principal)
-    return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in waits) else "–"
+    return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in last.waits_in(kernel.principal)) else "–"
 
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:

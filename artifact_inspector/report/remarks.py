@@ -124,8 +124,7 @@ def change_remarks(
         failed_gates = change.failures(gates, is_strict=is_strict)
         if failed_gates or change.facts:
             yield _change_remark(change, failed_gates, find, is_strict=is_strict)
-    unmatched_sides = (("gone", corpus.matching.left), ("new", corpus.matching.right))
-    for code, side in unmatched_sides:
+    for code, side in (("gone", corpus.matching.left), ("new", corpus.matching.right)):
         level = "error" if code in gates or "any" in gates else "note"
         for candidate in side:
             side_name = corpus.sides[code == "new"]
@@ -168,20 +167,10 @@ def _merge_group(group: Sequence[SourceRemark], reasons: Sequence[str]) -> Sourc
     lines += [f"{code}: {remark.text}" for code, remark in first.items()]
     lines += [f"in {len(variants)} {plural('variant', len(variants))}: {'; '.join(list(variants)[:MAX_VARIANTS])}"]
     lines[-1] += f"; and {len(variants) - MAX_VARIANTS} more" if len(variants) > MAX_VARIANTS else ""
-    first_remark = worst_remarks[0]
     heading = ", ".join(remark.heading for remark in first.values())
     location = next((remark.location for remark in worst_remarks if remark.location is not None), None)
-    text = "\n".join(lines)
-    return SourceRemark(
-        first_remark.code,
-        worst,
-        heading,
-        text,
-        first_remark.kernel,
-        location,
-        first_remark.identity,
-        first_remark.variant,
-    )
+    first_remark = replace(worst_remarks[0], heading=heading, text="\n".join(lines), location=location)
+    return replace(first_remark, kernel_label="", is_full_sentence=True)
 
 
 _LEVELS = ("error", "warning", "note")
@@ -219,18 +208,9 @@ def _make_remark(
     identity_parts = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
     variant = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
     name = artifact.display_name
-    return SourceRemark(
-        code=code,
-        level=level,
-        heading=heading or code,
-        text=text,
-        kernel=name,
-        location=location,
-        identity=f"{code} {identity_parts}",
-        variant=variant,
-        kernel_label=f"{name} ({candidate.target or 'target unknown'})",
-        is_full_sentence=False,
-    )
+    label, identity = f"{name} ({candidate.target or 'target unknown'})", f"{code} {identity_parts}"
+    remark = SourceRemark(code, level, heading or code, text, name, location, identity, variant)
+    return replace(remark, kernel_label=label, is_full_sentence=False)
 
 
 def _locate(candidate: Candidate, source: str | None, find: FindSource) -> RemarkLocation | None:

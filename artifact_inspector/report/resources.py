@@ -82,13 +82,11 @@ def _describe_other_target(
 def _describe_compiled(compiled_kernel: RetargetedKernel) -> str:
     assert compiled_kernel.occupancy is not None
     assert compiled_kernel.resources is not None
-    resources, spilled = compiled_kernel.resources, compiled_kernel.resources.spill_bytes.value
-    figures = [
-        f"{figure.value} {unit}"
-        for figure, unit in ((resources.registers, "registers"), (resources.shared, "B shared"))
-        if figure.value is not None
-    ]
-    figures += [f"{spilled} B spilled per thread"] if spilled else []
+    resources = compiled_kernel.resources
+    units = ((resources.registers, "registers"), (resources.shared, "B shared"))
+    figures = [f"{figure.value} {unit}" for figure, unit in units if figure.value is not None]
+    if resources.spill_bytes.value:
+        figures.append(f"{resources.spill_bytes.value} B spilled per thread")
     return f"{occupancy_text(compiled_kernel.occupancy)}; {', '.join(figures)} (by Triton {compiled_kernel.triton})"
 
 

@@ -31,27 +31,18 @@ def describe_traffic(
     if seconds is None:
         return
     rate, flops = traffic.bandwidth(seconds), traffic.flop / seconds
-    gigabytes_per_second, teraflops = rate / GB, flops / TERA
     share = "" if peaks is None else f", {rate / peaks.bandwidth:.0%} of {peaks.bandwidth / GB:g} GB/s"
-    yield f"{traffic.total} B ÷ {seconds:g} s = {rate / GIB:.0f} GiB/s = {gigabytes_per_second:.0f} GB/s{share}"
+    yield f"{traffic.total} B ÷ {seconds:g} s = {rate / GIB:.0f} GiB/s = {rate / GB:.0f} GB/s{share}"
     unit = peak_type(types[0])
-    compute_peak = peaks.peak_for_type(unit) if peaks is not None and unit else None
-    share = (
-        ""
-        if compute_peak is None
-        else f", {flops / compute_peak[1]:.0%} of {compute_peak[1] / TERA:g} TFLOP/s in {compute_peak[0]}"
-    )
-    yield f"{teraflops:.3g} TFLOP/s{share}"
-    if peaks is None:
-        return
-    if compute_peak is None:
-        if rate > peaks.bandwidth:
-            yield _ABOVE_PEAK
-        return
-    ridge, intensity = compute_peak[1] / peaks.bandwidth, traffic.flop / traffic.total
-    bound = "compute" if intensity > ridge else "memory"
-    reached = max(flops / compute_peak[1], rate / peaks.bandwidth)
-    warning = f"; {_ABOVE_PEAK}" if reached > 1 else ""
-    yield (
-        f"{bound}-bound: {reached:.0%} of the peak of {peaks.product}, whose ridge is at {ridge:.0f} FLOP/B{warning}"
-    )
+    peak = peaks.peak_for_type(unit) if peaks is not None and unit else None
+    share = "" if peak is None else f", {flops / peak[1]:.0%} of {peak[1] / TERA:g} TFLOP/s in {peak[0]}"
+    yield f"{flops / TERA:.3g} TFLOP/s{share}"
+    if peaks is not None and peak is not None:
+        ridge = peak[1] / peaks.bandwidth
+        bound = "compute" if traffic.flop / traffic.total > ridge else "memory"
+        reached = max(flops / peak[1], rate / peaks.bandwidth)
+        warning = f"; {_ABOVE_PEAK}" if reached > 1 else ""
+        text = f"{bound}-bound: {reached:.0%} of the peak of {peaks.product}, whose ridge is at {ridge:.0f} FLOP/B"
+        yield f"{text}{warning}"
+    elif peaks is not None and rate > peaks.bandwidth:
+        yield _ABOVE_PEAK

@@ -137,7 +137,12 @@ def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Fac
     """The values that all variants share, and a row for each variant. `max_label`: characters of a label."""
     headings = ["Triton", "variant", "target", *matrix.options]
     rows = [
-        [*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.variants
+        [
+            *_version_and_variant(x),
+            x.summary.target or "?",
+            *(value_text(x.summary.options.get(n)) for n in matrix.options),
+        ]
+        for x in matrix.variants
     ]
     same = [at for at in range(len(headings)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
     table = plain_table(gap=1)
@@ -157,10 +162,6 @@ def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Fac
         cells.append(form.kernel.artifact.hash[:8])
         table.add_row(*cells)
     return " · ".join(f"{headings[at]} {rows[0][at]}" for at in same), table
-
-
-def _options(form: Variant, matrix: Matrix) -> list[str]:
-    return [value_text(form.summary.options.get(name)) for name in matrix.options]
 
 
 def _figure_text(form: Variant, name: str) -> str:
@@ -245,5 +246,4 @@ def causes_block(causes: Causes) -> RenderableType:
         variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
         text = f"{variants} whose files show no difference"
         table.add_row(Text(str(KeyPartKind.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
-    key = "causes: variants caused only by this property"
-    return Group(table, Text(key, "dim", overflow="fold"))
+    return Group(table, Text("causes: variants caused only by this property", "dim", overflow="fold"))

@@ -77,37 +77,27 @@ def kernel_items(kernel: KernelFacts, part_names: Sequence[str], region: str | N
     """
     document = kernel_document(kernel)
     for part_name in part_names:
+        part = {"part": part_name}
         if part_name == "summary":
-            change_texts = [
-                f"{change_name} {change_stage}"
-                for change_name, change_stage in describe_changes(kernel, kernel.principal or "")
-            ]
-            meaning = None if kernel.verdict is None else describe_verdict(kernel.verdict)
-            yield {
-                "part": part_name,
-                **row_item(kernel),
-                "region": kernel.principal,
-                "means": meaning,
-                "changes": change_texts,
-            }
+            changes = [" ".join(change) for change in describe_changes(kernel, kernel.principal or "")]
+            means = None if kernel.verdict is None else describe_verdict(kernel.verdict)
+            yield {**part, **row_item(kernel), "region": kernel.principal, "means": means, "changes": changes}
         elif part_name == "findings":
-            yield from ({"part": part_name, **item} for item in finding_items(kernel))
+            yield from ({**part, **item} for item in finding_items(kernel))
         elif part_name == "order":
             yield from _order_items(kernel, region or kernel.principal)
         elif part_name == "stages":
             for stage, stage_document in document.stages.items():
-                yield {
-                    "part": part_name,
-                    "stage": stage.value,
-                    **_drop_keys(encode(stage_document), "regions", "waits"),
-                }
+                yield {**part, "stage": stage.value, **_drop_keys(encode(stage_document), "regions", "waits")}
         elif part_name == "regions":
             for stage, stage_document in document.stages.items():
                 for region_document in encode(stage_document.regions):
                     if region in (None, region_document["id"]):
-                        yield {"part": part_name, "stage": stage.value, **region_document}
+                        yield {**part, "stage": stage.value, **region_document}
         else:
-            yield from _document_items(part_name, encode(getattr(document, part_name)))
+            value = encode(getattr(document, part_name))
+            members = [_drop_keys(value, "sources")] if isinstance(value, Mapping) else value or ()
+            yield from ({**part, **member} for member in members)
 
 
 def change_items(corpus: Corpus) -> Iterator[Item]:
@@ -122,15 +112,13 @@ def change_items(corpus: Corpus) -> Iterator[Item]:
 
 
 def _change_item(change: Change) -> Item:
-    change_texts = list(describe_change(change))
-    left_identity, right_identity = identity(change.left.artifact), identity(change.right.artifact)
     return {
         "part": "change",
-        "left": left_identity,
-        "right": right_identity,
+        "left": identity(change.left.artifact),
+        "right": identity(change.right.artifact),
         "degree": change.degree.value,
         "categories": list(change.categories),
-        "changes": change_texts[:8],
+        "changes": list(describe_change(change))[:8],
         "not_compared": list(change.notes),
     }
 
@@ -148,13 +136,6 @@ def _order_items(kernel: KernelFacts, region: str | None) -> Iterator[Item]:
                 "file": facts.file,
                 "lines": list(region_facts.lines),
             }
-
-
-def _document_items(part_name: str, value: Any) -> Iterator[Item]:
-    if isinstance(value, Mapping):
-        yield {"part": part_name, **_drop_keys(value, "sources")}
-    else:
-        yield from ({"part": part_name, **member} for member in value or ())
 
 
 def _drop_keys(item: Mapping[str, Any], *keys: str) -> Item:

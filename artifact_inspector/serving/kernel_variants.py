@@ -145,25 +145,16 @@ class KernelVariants:
         from artifact_inspector.compiling.untrusted import describe_dropped
 
         try:
-            compile_options = (
-                parse_comment(kernel.compile_options)
-                if kernel.compile_options
-                else self._recorded_options(file, kernel.name)
-            )
+            comment = kernel.compile_options
+            compile_options = parse_comment(comment) if comment else self._recorded_options(file, kernel.name)
             targets = compile_options.targets or tuple(self.targets)
             if not targets:
-                return (
-                    f"not compiled: {kernel.name} names no target. Add -t to its comment, or start the "
-                    "server with --target."
-                )
+                remedy = "Add -t to its comment, or start the server with --target."
+                return f"not compiled: {kernel.name} names no target. {remedy}"
             constants = {name: ConstantText(text) for name, text in compile_options.constants.items()}
-            request = KernelRequest(
-                f"{file}:{kernel.name}",
-                compile_options.signature,
-                constants,
-                compile_options.options,
-                is_untrusted=not kernel.compile_options,
-            )
+            signature, options = compile_options.signature, compile_options.options
+            name = f"{file}:{kernel.name}"
+            request = KernelRequest(name, signature, constants, options, is_untrusted=not comment)
             rows = compile_kernels([request], targets, self.out_directory or default_directory())
         except (UsageError, CompileError) as error:
             return f"not compiled: {error}"
@@ -289,8 +280,7 @@ def _simulate_launch(artifact: Artifact) -> Any:
 
     try:
         (request,) = parse_recorded(rows[-1:], path.parent.parent)
-        pairs = [(artifact, request)]
-        (prediction,) = predict_launches(pairs, binary_disassembler(), steps=MAX_STEPS)
+        (prediction,) = predict_launches([(artifact, request)], binary_disassembler(), steps=MAX_STEPS)
     except InspectorError:
         return None
     return prediction

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -186,3 +188,33 @@ def test_forms_of_a_kernel_are_told_apart_in_their_rows() -> None:
 def test_a_finding_is_asked_for_as_lists_print_it(word: str) -> None:
     assert run("findings", "--explain", word).startswith("AI003 not-pipelined")
     assert "003" in run(str(CACHE / "sm_80" / "if_inside_loop"), "--finding", word)
+
+
+COUNT = """
+import os, sys
+from artifact_inspector.cli import main
+called = set()
+def note(frame, event, argument):
+    code = frame.f_code
+    # comprehensions are frames of their own before Python 3.12; a class body is no function
+    if event == "call" and code.co_flags & 2 and not code.co_name.endswith(("comp>", "genexpr>")):
+        if os.sep + "artifact_inspector" + os.sep in code.co_filename:
+            called.add(code)
+sys.setprofile(note)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    print(len(called), file=sys.stderr)
+"""
+
+
+def test_a_row_of_a_list_calls_few_functions(tmp_path: Path) -> None:
+    """Of the package, those that its modules call when they are imported among them: first cold, then warm."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "ARTIFACT_INSPECTOR_INDEX": ""}
+    command = [sys.executable, "-c", COUNT, str(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped")]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True, env=environment) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+    cold, warm = (int(run.stderr.split()[-1]) for run in runs)
+    assert 700 < cold <= 1000
+    assert 150 < warm <= 300

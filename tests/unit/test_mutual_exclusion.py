@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from artifact_inspector.analysis.flow.control_flow import find_control_flow
+from handwritten import prepared
+
 from artifact_inspector.analysis.flow.mutual_exclusion import MAX_PARTS, find_exclusive
-from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction
+from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Stage
 from artifact_inspector.model.instruction import Operands
 
 
@@ -19,7 +20,7 @@ def function(*successors: Sequence[int]) -> Function:
 
 
 def exclusive(code: Function, parts: Sequence[Sequence[int]], loop: int | None = None) -> list[tuple[int, int]]:
-    return find_exclusive(code, find_control_flow(code), loop, parts)
+    return find_exclusive(prepared(code, Stage.PTX), loop, parts)
 
 
 # 0 → 1 | 2 → 3

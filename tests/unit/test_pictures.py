@@ -18,17 +18,7 @@ from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.facts.timetable import find_timetable
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.pictures._block_row import lay_out
-from artifact_inspector.pictures._canvas import (
-    DARK,
-    FAMILIES,
-    FAMILY_OF,
-    INK,
-    LIGHT,
-    NUMBERED_FILLS,
-    STYLE,
-    Canvas,
-    contrast,
-)
+from artifact_inspector.pictures._canvas import DARK, FAMILIES, FAMILY_OF, INK, LIGHT, NUMBERED_FILLS, STYLE, Canvas
 from artifact_inspector.pictures.pair_timelines import pair_timelines
 from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.timeline import draw_scene, timeline
@@ -44,6 +34,21 @@ KERNELS = (
     "2.1.0/sm_80/matmul_grouped",
 )
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours, 1 to 21.
+
+    Source: WCAG 2.2, definitions of relative luminance and contrast ratio.
+    """
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def facts(path: str) -> KernelFacts:

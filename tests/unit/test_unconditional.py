@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from artifact_inspector.analysis.flow.control_flow import find_control_flow
+from handwritten import prepared
+
 from artifact_inspector.analysis.flow.unconditional import find_unconditional_blocks
-from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction
+from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Stage
 from artifact_inspector.model.instruction import Operands
 
 
@@ -16,7 +17,7 @@ def always(loop: int, *successors: Sequence[int]) -> frozenset[int]:
     blocks = tuple(BasicBlock(n, f"b{n}", n, n + 1, tuple(after)) for n, after in enumerate(successors))
     instruction = Instruction(1, "nop", EventKind.OTHER, None, None, "", lambda _: nothing)
     code = Function("k", 1, None, (), (instruction,) * len(blocks), blocks)
-    return find_unconditional_blocks(code, find_control_flow(code), loop)
+    return find_unconditional_blocks(prepared(code, Stage.PTX), loop)
 
 
 def test_the_arms_of_a_branch_are_not_run_by_every_iteration() -> None:

@@ -136,7 +136,6 @@ class _MissingMaskSearch:
         return bool(self._arguments(end)) and axes.divisibility[0] % max(tile.contiguity) != 0
 
     def _arguments(self, value: int) -> list[str]:
-        """The arguments that a value depends on."""
         names = map(self._analysis.argument, self._analysis.dependencies(value))
         return list(dict.fromkeys(name for name in names if name is not None))
 

@@ -7,15 +7,14 @@ from functools import reduce
 from itertools import combinations
 from operator import or_
 
-from artifact_inspector.analysis.flow.control_flow import ControlFlow
-from artifact_inspector.model import Function
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 
 MAX_PARTS = 512
 """Maximum number of parts compared. Further ones exclude nothing. A written `switch` has a few arms."""
 
 
 def find_exclusive(
-    function: Function, flow: ControlFlow, loop: int | None, block_sets: Sequence[Collection[int]]
+    code: FunctionCode, loop: int | None, block_sets: Sequence[Collection[int]]
 ) -> list[tuple[int, int]]:
     """Pairs of parts, by index, that no path executes one after the other.
 
@@ -29,7 +28,7 @@ def find_exclusive(
     if len(blocks) < 2:
         return []
     bit = {block: 1 << number for number, block in enumerate(blocks)}
-    reached = _reached(function, flow, loop, bit)
+    reached = _reached(code, loop, bit)
     judged = [block_set if reached.keys() >= set(block_set) else () for block_set in block_sets[:MAX_PARTS]]
     masks = [reduce(or_, (bit[block] for block in block_set), 0) for block_set in judged]
     ahead = [reduce(or_, (reached[block] | bit[block] for block in block_set), 0) for block_set in judged]
@@ -40,8 +39,9 @@ def find_exclusive(
     ]
 
 
-def _reached(function: Function, flow: ControlFlow, loop: int | None, bit: dict[int, int]) -> dict[int, int]:
+def _reached(code: FunctionCode, loop: int | None, bit: dict[int, int]) -> dict[int, int]:
     """For each block of a loop or function, the bits of the blocks reachable from it."""
+    flow = code.flow
     header = None if loop is None else flow.loops[loop].header
     inside = set(flow.order) if loop is None else flow.loops[loop].blocks
     order = [block for block in reversed(flow.order) if block in inside]
@@ -50,7 +50,7 @@ def _reached(function: Function, flow: ControlFlow, loop: int | None, bit: dict[
     while changed:  # repeated for each nested loop
         changed = False
         for block in order:
-            successors = [to for to in function.blocks[block].successors if to in inside and to != header]
+            successors = [to for to in code.blocks[block].successors if to in inside and to != header]
             mask = reduce(or_, (reached[to] | bit.get(to, 0) for to in successors), 0)
             changed = changed or mask != reached[block]
             reached[block] = mask

@@ -204,7 +204,7 @@ def _exclusive(code: FunctionCode, loop: int | None, rounds: list[ProgramRound])
     block_sets = [
         {block_of[index] for index in program_round.computes or (program_round.anchor,)} for program_round in rounds
     ]
-    return tuple(find_exclusive(code.function, code.flow, loop, block_sets))
+    return tuple(find_exclusive(code, loop, block_sets))
 
 
 def _is_flattened(code: FunctionCode, loop: int) -> bool:

@@ -220,7 +220,7 @@ class _Judgement:
             return self.region.reference.exclusive
         block_of = self.code.flow.block_of
         block_sets = [{block_of[index] for index in located_round.computes} for located_round in self.rounds]
-        return tuple(find_exclusive(self.code.function, self.code.flow, self.region.loop, block_sets))
+        return tuple(find_exclusive(self.code, self.region.loop, block_sets))
 
     def _dissolved_loop_verdict(self) -> OrderVerdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)

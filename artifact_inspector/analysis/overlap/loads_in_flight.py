@@ -129,7 +129,7 @@ def _effects(
     loop, flow = region.loop, code.flow
     if not measure.waits:
         return ()
-    always = None if loop is None else find_unconditional_blocks(code.function, flow, loop)
+    always = None if loop is None else find_unconditional_blocks(code, loop)
     effects = []
     for at, executed in measure.waits.items():
         op, depth, queue = executed.queue_wait.wait.op, executed.queue_wait.wait.depth, executed.queue_wait.wait.queue

@@ -265,7 +265,6 @@ class QueueState:
             self._loads_by_region.pop(flight.region, None)
 
     def _release(self, name: str) -> list[InFlightOperation]:
-        """Release the loads that a register holds."""
         ended: list[InFlightOperation] = []
         for flight in self._loads_by_register.pop(name, ()):
             if flight in self.loads_in_flight:

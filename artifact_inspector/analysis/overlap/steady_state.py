@@ -262,7 +262,6 @@ class InFlightWalk:
         return {loop: foreign for loop, arrays in filled.items() if (foreign := arrays - waited.get(loop, set()))}
 
     def _run_block(self, index: int, state: QueueState) -> None:
-        """Walk through a block."""
         block = self._blocks[index]
         region = self._region_of[index]
         measure = self.measures[region]

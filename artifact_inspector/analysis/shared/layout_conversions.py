@@ -58,7 +58,7 @@ def find_conversions(
     rules = find_scratch_rules(code, triton)
     indices = code.find(_CONVERSIONS, region.blocks)
     loop, block_of = region.loop, code.flow.block_of
-    always = None if loop is None or not indices else find_unconditional_blocks(code.function, code.flow, loop)
+    always = None if loop is None or not indices else find_unconditional_blocks(code, loop)
     invariants = None if loop is None or not indices else LoopInvariants(code, loop)
     conversions: list[LayoutConversion] = []
     for index in indices:

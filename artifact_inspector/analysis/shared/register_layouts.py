@@ -319,7 +319,6 @@ _READERS: dict[LayoutKind, Callable[[Encoding, tuple[int, ...], int], _LayoutPat
 
 
 def _remove_axis(pattern: _LayoutPattern, dim: int) -> _LayoutPattern:
-    """The pattern without one axis."""
 
     def cut(bases: list[Move]) -> list[Move]:
         return [(*b[:dim], *b[dim + 1 :]) for b in bases]

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from artifact_inspector.compiling.reference import Reference
 from artifact_inspector.compiling.signature import MISSING, ParameterDeclaration, ValueUnknownError, read_literal
+from artifact_inspector.compiling.worker.inductor import find_kernel_file, reference_of
 from artifact_inspector.errors import CompileError, UsageError
 
 # Options of Triton 3.2 and 3.3 that partition warps; the default is 0.
@@ -93,6 +94,9 @@ def load_kernel(kernel_path: str) -> ImportedKernel:
         CompileError: the file cannot be imported.
     """
     module_path, name = split_kernel_path(kernel_path)
+    if module_path.endswith(".py"):
+        file, name = find_kernel_file(Path(module_path), name)
+        module_path = str(file)
     module = _import_module(module_path)
     if name is None and isinstance(getattr(module, "REFERENCE", None), Reference):
         name = "REFERENCE"
@@ -106,6 +110,7 @@ def load_kernel(kernel_path: str) -> ImportedKernel:
             configs = tuple(_read_config(config) for config in listed)
         if isinstance(values := getattr(layer, "values", None), Mapping):
             heuristics += values.items()
+        reference = reference or reference_of(layer, getattr(layer, "fn", None))
         if _is_kernel(layer):
             listed = configs or tuple(
                 _read_config(config) for config in ([] if reference is None else reference.configs)

@@ -7,17 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.amdgcn.operands import (
-    Reader,
-    RunBuilder,
-    StepRun,
-    is_nonzero,
-    scalar_or_vector_run,
-    under_exec,
-    word_reader,
-    word_writer,
-    write_all,
-)
+from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.interpreter import barriers
 from artifact_inspector.execution.interpreter.conversions import float32_bits, float_of, truncate
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -27,7 +17,7 @@ from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
 
-def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
+def branch_to(meaning: OpcodeSemantics, target: int | None) -> op.StepRun:
     """Branch on SCC, VCC or EXEC, or always. Each wave branches independently."""
     condition = meaning.condition
 
@@ -39,7 +29,7 @@ def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
             return any_bit_set if condition == "scc1" else invert(any_bit_set)
         names = ("vcc_lo", "vcc_hi") if condition.startswith("vcc") else ("exec_lo", "exec_hi")
         halves = names[: machine.warp_size // 32]
-        any_bit_set = is_nonzero(*(machine.read_register(name) for name in halves))
+        any_bit_set = op.is_nonzero(*(machine.read_register(name) for name in halves))
         return any_bit_set if condition.endswith("nz") else invert(any_bit_set)
 
     def run(machine: Machine) -> bool | None:
@@ -53,29 +43,28 @@ def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
     return run
 
 
-def _build_end(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_end(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     return lambda machine: machine.exit_lanes()
 
 
-def _build_barrier(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_barrier(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     return lambda machine: barriers.arrive_at_cta_barrier(machine, "s_barrier", None)
 
 
-def _build_no_op(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_no_op(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     return lambda _machine: None
 
 
-def _build_call(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_call(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     def run(machine: Machine) -> bool | None:
         raise UndecidedPath(machine.step, (f"a call to another function ({statement.opcode})",))
 
     return run
 
 
-def _build_code_address(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
-    registers = statement.operands[0].names
-
-    return lambda machine: write_all(machine, registers, [machine.unknown_value("a code address") for _ in registers])
+def _build_code_address(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
+    names = statement.operands[0].names
+    return lambda machine: op.write_all(machine, names, [machine.unknown_value("a code address") for _ in names])
 
 
 # ── Floats of an integer division ────────────────────────────────────────────────────────────────
@@ -85,9 +74,9 @@ def _as_float64(value: Known) -> NDArray[np.float64]:
     return float_of(value).astype(np.float64)
 
 
-def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
+def _float_reader(statement: AmdgcnStatement, position: int) -> op.Reader:
     operand = statement.operands[position]
-    read_bits = word_reader(operand)
+    read_bits = op.word_reader(operand)
     if not operand.is_negated and not operand.is_absolute:
         return read_bits
     and_mask, xor_mask = 0x7FFFFFFF if operand.is_absolute else FULL, 0x80000000 if operand.is_negated else 0
@@ -97,21 +86,21 @@ def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
 _UNSUPPORTED_MODIFIERS = ("clamp", "mul", "div", "src0_sel", "src1_sel", "op_sel", "quad_perm", "row_shr", "row_shl")
 
 
-def _float_operation(function: Callable[..., Word], operand_count: int) -> RunBuilder:
-    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
-        write = word_writer(statement)
+def _float_operation(function: Callable[..., Word], operand_count: int) -> op.RunBuilder:
+    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
+        write = op.word_writer(statement)
         if any(statement.has_modifier(name) for name in _UNSUPPORTED_MODIFIERS) or any(
             o.is_sign_extended for o in statement.operands
         ):
             reason = f"the result of {statement.opcode}"
-            return under_exec(lambda machine: write(machine, machine.unknown_value(reason)))
+            return op.under_exec(lambda machine: write(machine, machine.unknown_value(reason)))
         readers = [_float_reader(statement, at) for at in range(1, 1 + operand_count)]
 
         def run(machine: Machine) -> None:
             with np.errstate(all="ignore"):
                 write(machine, apply(function, *(reader(machine) for reader in readers)))
 
-        return scalar_or_vector_run(statement, run)
+        return op.scalar_or_vector_run(statement, run)
 
     return build
 
@@ -120,13 +109,13 @@ def _multiply_add(a: Known, b: Known, c: Known) -> Word:
     return float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c))
 
 
-def _build_accumulate(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_accumulate(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Multiply and add to the old value of the destination."""
     operands = (*statement.operands[:3], statement.operands[0])
     return _float_operation(_multiply_add, 3)(statement._replace(operands=operands), meaning)
 
 
-def _build_from_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_from_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     bits, is_signed = 8 if "ubyte" in statement.base else 32, statement.base.endswith("i32")
 
     def convert(value: Number) -> Word:
@@ -135,7 +124,7 @@ def _build_from_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
     return _float_operation(convert, 1)(statement, meaning)
 
 
-def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     low, high = (-(1 << 31), (1 << 31) - 1) if "_i32_f32" in statement.base else (0, (1 << 32) - 1)
 
     def convert(value: Known) -> Word:
@@ -146,7 +135,7 @@ def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> S
     return _float_operation(convert, 1)(statement, meaning)
 
 
-CONTROL: Mapping[Action, RunBuilder] = {
+CONTROL: Mapping[Action, op.RunBuilder] = {
     Action.END: _build_end,
     Action.BARRIER: _build_barrier,
     Action.NOP: _build_no_op,

@@ -10,14 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from artifact_inspector.execution.amdgcn.operands import (
-    RunBuilder,
-    StepRun,
-    source_readers,
-    under_exec,
-    word_reader,
-    word_writer,
-)
+from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.interpreter.conversions import apply_distinct
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -37,14 +30,13 @@ from artifact_inspector.execution.interpreter.values import (
     unknown_bits_of,
     with_unknown_bits,
 )
-from artifact_inspector.execution.interpreter.warps import first_of_warps
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
 
-def _build_lane_count(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_lane_count(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     """`v_mbcnt`: number of mask bits below the lane, in the lower or upper half of the wave."""
-    readers, write = source_readers(statement, 1, 2), word_writer(statement)
+    readers, write = op.source_readers(statement, 1, 2), op.word_writer(statement)
     first_lane = 32 if "_hi_" in statement.base else 0
 
     def run(machine: Machine) -> None:
@@ -55,12 +47,14 @@ def _build_lane_count(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> 
 
         write(machine, apply(count, *(reader(machine) for reader in readers)))
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    reader, write = word_reader(statement.operands[1]), word_writer(statement)
-    lane_readers = [word_reader(operand) for operand in statement.operands[2:3] if meaning.action is Action.READ_LANE]
+def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+    reader, write = op.word_reader(statement.operands[1]), op.word_writer(statement)
+    lane_readers = [
+        op.word_reader(operand) for operand in statement.operands[2:3] if meaning.action is Action.READ_LANE
+    ]
 
     def read_lane(machine: Machine, lane: Word, plane: Known) -> Word:
         plain = as_word(plane)
@@ -82,17 +76,17 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> St
             moved = move_lanes(
                 partial(read_lane, machine, as_word(lane))
                 if lane_readers
-                else lambda plane: first_of_warps(machine, plane, mask),
+                else lambda plane: machine.first_of_warps(plane, mask),
                 value,
             )
             write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_write_lane(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
-    value_reader, lane_reader = map(word_reader, statement.operands[1:3])
-    write = word_writer(statement)
+def _build_write_lane(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
+    value_reader, lane_reader = map(op.word_reader, statement.operands[1:3])
+    write = op.word_writer(statement)
 
     def run(machine: Machine) -> None:
         lane, written_value = lane_reader(machine), value_reader(machine)
@@ -106,13 +100,13 @@ def _build_write_lane(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> 
     return run
 
 
-def _build_permute_lanes(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_permute_lanes(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     """`ds_bpermute_b32` pulls the register of the lane at address / 4; `ds_permute_b32` pushes to that lane.
 
     An inactive lane reads as 0.
     """
-    address_reader, value_reader = map(word_reader, statement.operands[1:3])
-    write, offset = word_writer(statement), statement.modifier_number("offset")
+    address_reader, value_reader = map(op.word_reader, statement.operands[1:3])
+    write, offset = op.word_writer(statement), statement.modifier_number("offset")
     exchange = _push if statement.base.startswith("ds_permute") else _pull
 
     def run(machine: Machine) -> None:
@@ -125,7 +119,7 @@ def _build_permute_lanes(statement: AmdgcnStatement, _meaning: OpcodeSemantics) 
         moved = move_lanes(lambda plane: exchange(machine, lane, plane), value)
         write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 def _by_wave(machine: Machine, value: Known) -> IntArray:
@@ -151,10 +145,9 @@ def _push(machine: Machine, lane: Word, source_value: Known) -> IntArray:
     return received.reshape(machine.shape)
 
 
-LANES: Mapping[Action, RunBuilder] = {
+LANES: Mapping[Action, op.RunBuilder] = {
     Action.MASKED_BIT_COUNT: _build_lane_count,
-    Action.READ_LANE: _build_read_lane,
-    Action.READ_FIRST_LANE: _build_read_lane,
+    **dict.fromkeys((Action.READ_LANE, Action.READ_FIRST_LANE), _build_read_lane),
     Action.WRITE_LANE: _build_write_lane,
     Action.PERMUTE_LANES: _build_permute_lanes,
 }

@@ -10,23 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from artifact_inspector.execution.amdgcn.operands import (
-    RunBuilder,
-    StepRun,
-    is_nonzero,
-    is_scalar,
-    operand_reader,
-    read_mask,
-    result_writer,
-    scalar_or_vector_run,
-    source_readers,
-    under_exec,
-    wide_reader,
-    word_reader,
-    word_writer,
-    write_mask,
-    write_sum_halves,
-)
+from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.interpreter.conversions import (
     apply_distinct,
     as_predicate,
@@ -51,16 +35,16 @@ from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
 
-def _operation(function: Callable[..., Number], operand_count: int) -> RunBuilder:
+def _operation(function: Callable[..., Number], operand_count: int) -> op.RunBuilder:
     """Builder for an operation on 32 bits, or on 16 or 64 if the opcode says so."""
 
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
         bits, is_signed = meaning.bits, meaning.is_signed
-        write = result_writer(statement, bits)
+        write = op.result_writer(statement, bits)
         if bits == 64:
-            readers = [wide_reader(operand) for operand in statement.operands[1 : 1 + operand_count]]
+            readers = [op.wide_reader(operand) for operand in statement.operands[1 : 1 + operand_count]]
         else:
-            readers = source_readers(statement, 1, operand_count)
+            readers = op.source_readers(statement, 1, operand_count)
         if bits == 16 and any(statement.has_modifier(name) for name in ("op_sel", "dst_sel", "src0_sel")):
             raise ValueError(statement.opcode)
 
@@ -72,29 +56,29 @@ def _operation(function: Callable[..., Number], operand_count: int) -> RunBuilde
         def run(machine: Machine) -> None:
             write(machine, apply(compute, *(reader(machine) for reader in readers)))
 
-        return scalar_or_vector_run(statement, run)
+        return op.scalar_or_vector_run(statement, run)
 
     return build
 
 
-def _operation_with_scc(function: Callable[..., Number], operand_count: int) -> RunBuilder:
+def _operation_with_scc(function: Callable[..., Number], operand_count: int) -> op.RunBuilder:
     """Builder whose scalar form also sets SCC if the result is nonzero."""
     build_operation = _operation(function, operand_count)
 
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
         run = build_operation(statement, meaning)
-        return _set_scc_after(run, statement) if is_scalar(statement) else run
+        return _set_scc_after(run, statement) if op.is_scalar(statement) else run
 
     return build
 
 
-def _set_scc_after(run: StepRun, statement: AmdgcnStatement) -> StepRun:
+def _set_scc_after(run: op.StepRun, statement: AmdgcnStatement) -> op.StepRun:
     """A run that then sets SCC if its result is nonzero."""
     names = statement.operands[0].names
 
     def run_and_set_scc(machine: Machine) -> None:
         run(machine)
-        machine.write_register("scc", is_nonzero(*(machine.read_register(name) for name in names)))
+        machine.write_register("scc", op.is_nonzero(*(machine.read_register(name) for name in names)))
 
     return run_and_set_scc
 
@@ -107,10 +91,10 @@ def _multiply_add_64(a: Number, b: Number, c: Number) -> Number:
 # ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _add_builder(sign: int, *, is_swapped: bool = False, has_carry_in: bool = False) -> RunBuilder:
+def _add_builder(sign: int, *, is_swapped: bool = False, has_carry_in: bool = False) -> op.RunBuilder:
     """Sums and differences, with carry in and carry out."""
 
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
         bits, is_signed = meaning.bits, meaning.is_signed
         if statement.has_modifier("clamp"):
             if sign > 0 or is_swapped or has_carry_in or bits != 32 or is_signed:
@@ -120,33 +104,33 @@ def _add_builder(sign: int, *, is_swapped: bool = False, has_carry_in: bool = Fa
             return _operation(lambda a, b: a + b if sign > 0 else a - b, 2)(statement, meaning)
         if meaning.condition == "constant":
             return _build_with_constant(statement, meaning)
-        is_vector = not is_scalar(statement)
+        is_vector = not op.is_scalar(statement)
         has_carry_out = is_vector and (has_carry_in or meaning.condition == "carry") and len(statement.operands) > 3
         first_source = 2 if has_carry_out else 1
-        readers = source_readers(statement, first_source, 2)
+        readers = op.source_readers(statement, first_source, 2)
         left_reader, right_reader = reversed(readers) if is_swapped else readers
         carry_in_registers = statement.operands[first_source + 2].names if is_vector and has_carry_in else ()
         carry_out_registers = statement.operands[1].names if has_carry_out else ()
-        write = word_writer(statement)
+        write = op.word_writer(statement)
 
         def run(machine: Machine) -> None:
             a, b = left_reader(machine), right_reader(machine)
             carry_in: Value = 0
             if has_carry_in:
-                mask = read_mask(machine, carry_in_registers) if is_vector else machine.read_register("scc")
+                mask = op.read_mask(machine, carry_in_registers) if is_vector else machine.read_register("scc")
                 carry_in = apply(to_number, _predicate_as_operand(mask))
             total = apply(lambda x, y, c: x + sign * (y + c), a, b, carry_in)
             write(machine, apply(lambda v: v & ((1 << bits) - 1), total))
             if has_carry_out or not is_vector:
                 carry_out = as_predicate(apply(lambda v: (v >> 32 & 1) != 0, total))
                 if has_carry_out:
-                    write_mask(machine, carry_out_registers, carry_out)
+                    op.write_mask(machine, carry_out_registers, carry_out)
                     return
                 if is_signed:
                     carry_out = as_predicate(apply(lambda x, y, c: _overflows(x, y, c, sign), a, b, carry_in))
                 machine.write_register("scc", carry_out)
 
-        return scalar_or_vector_run(statement, run)
+        return op.scalar_or_vector_run(statement, run)
 
     return build
 
@@ -163,9 +147,9 @@ def _overflows(a: Number, b: Number, carry: Number, sign: int) -> Mask:
     return (total < -(1 << 31)) | (total >= 1 << 31)
 
 
-def _build_with_constant(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_with_constant(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """`s_addk_i32`, `s_mulk_i32`: the destination register and a 16-bit constant."""
-    read_operand, write = word_reader(statement.operands[0]), word_writer(statement)
+    read_operand, write = op.word_reader(statement.operands[0]), op.word_writer(statement)
     number = truncate(statement.operands[1].value, 16, is_signed=True)
     is_addition = meaning.action is Action.ADD
 
@@ -179,7 +163,7 @@ def _build_with_constant(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
     return run
 
 
-def _build_multiply(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_multiply(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     if meaning.condition == "constant":
         return _build_with_constant(statement, meaning)
     return _operation(lambda a, b: a * b, 2)(statement, meaning)
@@ -192,41 +176,41 @@ def _high_word(a: Number, b: Number) -> Number:
     return ((a >> 16) * b + ((a & 0xFFFF) * b >> 16)) >> 16
 
 
-def _build_multiply_wide(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_multiply_wide(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """`v_mad_u64_u32`: a 32 × 32-bit product plus a 64-bit addend."""
     has_carry_out = len(statement.operands) == 5
     first_source = 2 if has_carry_out else 1
-    readers = source_readers(statement, first_source, 2)
+    readers = op.source_readers(statement, first_source, 2)
     addend, names = statement.operands[first_source + 2], statement.operands[0].names
-    addend_reader, addend_low_reader = wide_reader(addend), word_reader(addend)
+    addend_reader, addend_low_reader = op.wide_reader(addend), op.word_reader(addend)
 
     def run(machine: Machine) -> None:
         a, b = (apply(lambda v: truncate(v, 32, is_signed=meaning.is_signed), reader(machine)) for reader in readers)
         full_sum = apply(_multiply_add_64, a, b, addend_reader(machine))
-        write_sum_halves(machine, names, apply(_multiply_add_64, a, b, addend_low_reader(machine)), full_sum)
+        op.write_sum_halves(machine, names, apply(_multiply_add_64, a, b, addend_low_reader(machine)), full_sum)
         if has_carry_out:
             missing_inputs = machine.unknown_value("the carry of a 64-bit product").missing_inputs
-            write_mask(machine, statement.operands[1].names, UnknownValue(False, True, missing_inputs))
+            op.write_mask(machine, statement.operands[1].names, UnknownValue(False, True, missing_inputs))
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 # ── Bits ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _build_shift(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_shift(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Vector instructions take the shift count first, scalar instructions last."""
-    is_scalar_shift, bits, is_signed = is_scalar(statement), meaning.bits, meaning.is_signed
+    is_scalar_shift, bits, is_signed = op.is_scalar(statement), meaning.bits, meaning.is_signed
     is_left_shift = meaning.action is Action.SHIFT_LEFT
     if bits == 16 and statement.has_modifier("op_sel"):
         raise ValueError(statement.opcode)
-    readers = source_readers(statement, 1, 2)
+    readers = op.source_readers(statement, 1, 2)
     value_position = 0 if is_scalar_shift else 1
     value_reader, count_reader = readers[value_position], readers[1 - value_position]
     if bits == 64:
-        value_reader = wide_reader(statement.operands[1 + value_position])
-        count_reader = word_reader(statement.operands[2 - value_position])
-    write = result_writer(statement, bits)
+        value_reader = op.wide_reader(statement.operands[1 + value_position])
+        count_reader = op.word_reader(statement.operands[2 - value_position])
+    write = op.result_writer(statement, bits)
 
     def compute(value: Number, count: Number) -> Number:
         v, amount = as_plain_array(value), as_plain_array(count & (bits - 1))
@@ -245,15 +229,15 @@ def _build_shift(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRu
     def run(machine: Machine) -> None:
         write(machine, apply(compute, value_reader(machine), count_reader(machine)))
 
-    return _set_scc_after(run, statement) if is_scalar_shift else under_exec(run)
+    return _set_scc_after(run, statement) if is_scalar_shift else op.under_exec(run)
 
 
-def _build_extract(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_extract(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Extract a bit field; a scalar instruction has offset and width in one operand."""
-    is_scalar_extract, is_signed, bits = is_scalar(statement), meaning.is_signed, meaning.bits
-    value_reader = operand_reader(statement.operands[1], bits)
-    field_readers = [word_reader(operand) for operand in statement.operands[2:4]]
-    write = result_writer(statement, bits)
+    is_scalar_extract, is_signed, bits = op.is_scalar(statement), meaning.is_signed, meaning.bits
+    value_reader = op.operand_reader(statement.operands[1], bits)
+    field_readers = [op.word_reader(operand) for operand in statement.operands[2:4]]
+    write = op.result_writer(statement, bits)
 
     def compute(value: Number, *fields: Number) -> Number:
         if is_scalar_extract:
@@ -270,7 +254,7 @@ def _build_extract(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> Step
         fields = [reader(machine) for reader in field_readers]
         write(machine, apply(compute, value_reader(machine), *fields))
 
-    return _set_scc_after(run, statement) if is_scalar_extract else under_exec(run)
+    return _set_scc_after(run, statement) if is_scalar_extract else op.under_exec(run)
 
 
 def _permute_bytes(high: Number, low: Number, selector: Number) -> Number:
@@ -286,8 +270,8 @@ def _permute_bytes(high: Number, low: Number, selector: Number) -> Number:
     return permuted
 
 
-def _build_permute(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
-    readers, write = source_readers(statement, 1, 3), word_writer(statement)
+def _build_permute(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
+    readers, write = op.source_readers(statement, 1, 3), op.word_writer(statement)
 
     def run(machine: Machine) -> None:
         values = [reader(machine) for reader in readers]
@@ -296,7 +280,7 @@ def _build_permute(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> Ste
             permuted = machine.unknown_value("the sign of a byte")
         write(machine, permuted)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 def _leading_sign_bits(value: int, bits: int) -> int:
@@ -304,14 +288,14 @@ def _leading_sign_bits(value: int, bits: int) -> int:
     return bits - differing_bits.bit_length() if differing_bits else -1
 
 
-def _bit_count_builder(function: Callable[[int, int], int]) -> RunBuilder:
+def _bit_count_builder(function: Callable[[int, int], int]) -> op.RunBuilder:
     """Instructions that count or find bits in one number."""
 
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-        bits, write = meaning.bits, word_writer(statement)
-        reader = operand_reader(statement.operands[1], bits)
-        addend_readers = [word_reader(operand) for operand in statement.operands[2:3]]
-        sets_scc = is_scalar(statement) and meaning.action is Action.COUNT_BITS
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+        bits, write = meaning.bits, op.word_writer(statement)
+        reader = op.operand_reader(statement.operands[1], bits)
+        addend_readers = [op.word_reader(operand) for operand in statement.operands[2:3]]
+        sets_scc = op.is_scalar(statement) and meaning.action is Action.COUNT_BITS
 
         def count_bits(number: int) -> int:
             return function(number & ((1 << bits) - 1), bits) & FULL
@@ -322,9 +306,9 @@ def _bit_count_builder(function: Callable[[int, int], int]) -> RunBuilder:
                 bit_count = apply(lambda v, addend: (v + addend) & FULL, bit_count, addend_reader(machine))
             write(machine, bit_count)
             if sets_scc:
-                machine.write_register("scc", is_nonzero(bit_count))
+                machine.write_register("scc", op.is_nonzero(bit_count))
 
-        return scalar_or_vector_run(statement, run)
+        return op.scalar_or_vector_run(statement, run)
 
     return build
 
@@ -344,15 +328,15 @@ def _median(a: Number, b: Number, c: Number) -> Number:
     return _maximum(_minimum(a, b), _minimum(_maximum(a, b), c))
 
 
-def _min_max(pick: Callable[..., Number]) -> RunBuilder:
+def _min_max(pick: Callable[..., Number]) -> op.RunBuilder:
     """Minimum and maximum; the scalar form sets SCC if the result is the first operand."""
     build_selection = _operation(pick, 2)
 
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
         run = build_selection(statement, meaning)
-        if not is_scalar(statement):
+        if not op.is_scalar(statement):
             return run
-        readers = source_readers(statement, 1, 2)
+        readers = op.source_readers(statement, 1, 2)
 
         def compare(a: Number, b: Number) -> Known:
             first, second = (truncate(value, 32, is_signed=meaning.is_signed) for value in (a, b))
@@ -368,24 +352,24 @@ def _min_max(pick: Callable[..., Number]) -> RunBuilder:
     return build
 
 
-def _build_pack(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_pack(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     first_shift, second_shift = (16 if letter == "h" else 0 for letter in meaning.condition)
     return _operation(lambda a, b: (a >> first_shift & 0xFFFF) | ((b >> second_shift & 0xFFFF) << 16), 2)(
         statement, meaning
     )
 
 
-def _build_align(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_align(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     step = meaning.bits
     return _operation(lambda a, b, c: ((a << 32) | b) >> (step * (c & (31 // step))), 3)(
         statement, OpcodeSemantics(meaning.action)
     )
 
 
-def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     if meaning.condition:  # `s_lshl2_add_u32`: SCC is set if the sum exceeds 32 bits
-        amount, write = int(meaning.condition), word_writer(statement)
-        sources = source_readers(statement, 1, 2)
+        amount, write = int(meaning.condition), op.word_writer(statement)
+        sources = op.source_readers(statement, 1, 2)
 
         def run_scalar(machine: Machine) -> None:
             total = apply(lambda a, b: (a << amount) + b, *(reader(machine) for reader in sources))
@@ -396,8 +380,8 @@ def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> St
     if meaning.bits != 64:
         return _operation(lambda a, b, c: (a << (b & 31)) + c, 3)(statement, meaning)
     value, count, addend = statement.operands[1:4]
-    count_reader, names = word_reader(count), statement.operands[0].names
-    pairs = [(reader(value), reader(addend)) for reader in (word_reader, wide_reader)]
+    count_reader, names = op.word_reader(count), statement.operands[0].names
+    pairs = [(reader(value), reader(addend)) for reader in (op.word_reader, op.wide_reader)]
 
     def run(machine: Machine) -> None:
         lower, full_sum = (
@@ -409,12 +393,12 @@ def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> St
             )
             for value_reader, addend_reader in pairs
         )
-        write_sum_halves(machine, names, lower, full_sum)
+        op.write_sum_halves(machine, names, lower, full_sum)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_multiply_24(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_multiply_24(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     def low_24_bits(value: Number) -> Number:
         return truncate(value, 24, is_signed=meaning.is_signed)
 
@@ -424,7 +408,7 @@ def _build_multiply_24(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
     return _operation(multiply_add, 2 if meaning.action is Action.MULTIPLY_24 else 3)(statement, meaning)
 
 
-INTEGER: Mapping[Action, RunBuilder] = {
+INTEGER: Mapping[Action, op.RunBuilder] = {
     Action.REVERSE_BITS: _bit_count_builder(lambda v, bits: int(f"{v:0{bits}b}"[::-1], 2)),
     Action.ADD: _add_builder(1),
     Action.SUBTRACT: _add_builder(-1),
@@ -434,11 +418,9 @@ INTEGER: Mapping[Action, RunBuilder] = {
     Action.SUBTRACT_FROM_WITH_BORROW: _add_builder(-1, is_swapped=True, has_carry_in=True),
     Action.MULTIPLY: _build_multiply,
     Action.MULTIPLY_HIGH: _operation(_high_word, 2),
-    Action.MULTIPLY_24: _build_multiply_24,
-    Action.MULTIPLY_ADD_24: _build_multiply_24,
+    **dict.fromkeys((Action.MULTIPLY_24, Action.MULTIPLY_ADD_24), _build_multiply_24),
     Action.MULTIPLY_ADD_WIDE: _build_multiply_wide,
-    Action.SHIFT_LEFT: _build_shift,
-    Action.SHIFT_RIGHT: _build_shift,
+    **dict.fromkeys((Action.SHIFT_LEFT, Action.SHIFT_RIGHT), _build_shift),
     Action.XOR_XOR: _operation(lambda a, b, c: a ^ b ^ c, 3),
     Action.AND_OR: _operation(lambda a, b, c: (a & b) | c, 3),
     Action.OR_OR: _operation(lambda a, b, c: a | b | c, 3),

@@ -9,21 +9,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from artifact_inspector.execution.amdgcn.operands import (
-    RunBuilder,
-    StepRun,
-    is_nonzero,
-    is_scalar,
-    operand_reader,
-    read_mask,
-    scalar_or_vector_run,
-    source_readers,
-    under_exec,
-    word_reader,
-    word_writer,
-    write_all,
-    write_mask,
-)
+from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.interpreter.conversions import as_predicate, truncate, wrap_int64
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -102,45 +88,45 @@ _SAVE_EXEC_OPERATIONS: Mapping[str, _Logic] = {
 }
 
 
-def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     function = _LOGIC[meaning.action]
-    names, sets_scc, is_wide = statement.operands[0].names, is_scalar(statement), meaning.bits == 64
-    write, sources = word_writer(statement), (statement.operands[1], statement.operands[-1])
-    half_readers = [source_readers(statement, 1, 2)]
+    names, sets_scc, is_wide = statement.operands[0].names, op.is_scalar(statement), meaning.bits == 64
+    write, sources = op.word_writer(statement), (statement.operands[1], statement.operands[-1])
+    half_readers = [op.source_readers(statement, 1, 2)]
     if is_wide:
-        half_readers = [[word_reader(operand, half) for operand in sources] for half in range(2)]
+        half_readers = [[op.word_reader(operand, half) for operand in sources] for half in range(2)]
 
     def run(machine: Machine) -> None:
         results = [function(readers[0](machine), readers[-1](machine)) for readers in half_readers]
         if is_wide:
-            write_all(machine, names, results)
+            op.write_all(machine, names, results)
         else:
             write(machine, results[0])
         if sets_scc:
-            machine.write_register("scc", is_nonzero(*results))
+            machine.write_register("scc", op.is_nonzero(*results))
 
-    return scalar_or_vector_run(statement, run)
+    return op.scalar_or_vector_run(statement, run)
 
 
-def _build_save_exec(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_save_exec(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Save EXEC to a register, then combine EXEC with the operand."""
     function = _SAVE_EXEC_OPERATIONS[meaning.condition]
     exec_registers = _EXEC[: meaning.bits // 32]
-    readers = [word_reader(statement.operands[1], half) for half in range(len(exec_registers))]
+    readers = [op.word_reader(statement.operands[1], half) for half in range(len(exec_registers))]
 
     def run(machine: Machine) -> None:
         old_exec = [machine.read_register(name) for name in exec_registers]
         new_exec = [function(reader(machine), old) for reader, old in zip(readers, old_exec, strict=True)]
-        write_all(machine, statement.operands[0].names, old_exec)
-        write_all(machine, exec_registers, new_exec)
-        machine.write_register("scc", is_nonzero(*new_exec))
+        op.write_all(machine, statement.operands[0].names, old_exec)
+        op.write_all(machine, exec_registers, new_exec)
+        machine.write_register("scc", op.is_nonzero(*new_exec))
 
     return run
 
 
-def _build_lookup_table(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_lookup_table(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     table = statement.modifier_number("bitop3")
-    readers, write = source_readers(statement, 1, 3), word_writer(statement)
+    readers, write = op.source_readers(statement, 1, 3), op.word_writer(statement)
 
     def run(machine: Machine) -> None:
         a, b, c = (reader(machine) for reader in readers)
@@ -151,13 +137,13 @@ def _build_lookup_table(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -
                 combined = _or(combined, _and(two_terms, c if row & 1 else _not(c)))
         write(machine, combined)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_select(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_select(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     operands = statement.operands
-    if is_scalar(statement):
-        pairs = [[word_reader(operand, half) for operand in operands[1:3]] for half in range(meaning.bits // 32)]
+    if op.is_scalar(statement):
+        pairs = [[op.word_reader(operand, half) for operand in operands[1:3]] for half in range(meaning.bits // 32)]
 
         def select(machine: Machine) -> None:
             condition = machine.read_register("scc")
@@ -165,60 +151,60 @@ def _build_select(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepR
                 machine.write_register(name, select_lanes(condition, yes(machine), no(machine)))
 
         return select
-    no, yes = source_readers(statement, 1, 2)
+    no, yes = op.source_readers(statement, 1, 2)
     mask_registers = operands[3].names if len(operands) > 3 else ("vcc_lo", "vcc_hi")
-    write = word_writer(statement)
-    return under_exec(
-        lambda machine: write(machine, select_lanes(read_mask(machine, mask_registers), yes(machine), no(machine)))
+    write = op.word_writer(statement)
+    return op.under_exec(
+        lambda machine: write(machine, select_lanes(op.read_mask(machine, mask_registers), yes(machine), no(machine)))
     )
 
 
-def _bit_builder(function: Callable[[Number, Number], Number]) -> RunBuilder:
+def _bit_builder(function: Callable[[Number, Number], Number]) -> op.RunBuilder:
     """Set or clear one bit of the destination."""
 
-    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
-        old_reader, bit_reader = map(word_reader, statement.operands[:2])
-        write = word_writer(statement)
+    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
+        old_reader, bit_reader = map(op.word_reader, statement.operands[:2])
+        write = op.word_writer(statement)
 
         def run(machine: Machine) -> None:
             write(machine, apply(lambda a, at: function(a, 1 << (at & 31)), old_reader(machine), bit_reader(machine)))
 
-        return scalar_or_vector_run(statement, run)
+        return op.scalar_or_vector_run(statement, run)
 
     return build
 
 
-def _build_move_pair(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_move_pair(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     word_choice = statement.list("op_sel") if statement.has_modifier("op_sel") else (0, 0)
-    readers = [word_reader(pair, at) for pair, at in zip(statement.operands[1:3], word_choice, strict=True)]
+    readers = [op.word_reader(pair, at) for pair, at in zip(statement.operands[1:3], word_choice, strict=True)]
     names = statement.operands[0].names
-    return under_exec(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+    return op.under_exec(lambda machine: op.write_all(machine, names, [reader(machine) for reader in readers]))
 
 
-def _build_swap(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_swap(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     first, second = statement.operands
-    names, readers = (*first.names, *second.names), [word_reader(second), word_reader(first)]
-    return under_exec(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+    names, readers = (*first.names, *second.names), [op.word_reader(second), op.word_reader(first)]
+    return op.under_exec(lambda machine: op.write_all(machine, names, [reader(machine) for reader in readers]))
 
 
-def _build_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     target, source_operand = statement.operands[0], statement.operands[1]
     if meaning.bits == 64:
-        readers = [word_reader(source_operand, half) for half in range(2)]
-        return scalar_or_vector_run(
-            statement, lambda machine: write_all(machine, target.names, [reader(machine) for reader in readers])
+        readers = [op.word_reader(source_operand, half) for half in range(2)]
+        return op.scalar_or_vector_run(
+            statement, lambda machine: op.write_all(machine, target.names, [reader(machine) for reader in readers])
         )
-    write = word_writer(statement)
+    write = op.word_writer(statement)
     if meaning.is_signed:
         number = truncate(source_operand.value, 16, is_signed=True) & FULL
         return lambda machine: write(machine, number)
-    reader = source_readers(statement, 1, 1)[0]
-    return scalar_or_vector_run(statement, lambda machine: write(machine, reader(machine)))
+    reader = op.source_readers(statement, 1, 1)[0]
+    return op.scalar_or_vector_run(statement, lambda machine: write(machine, reader(machine)))
 
 
-def _build_conditional_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_conditional_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     target, source_operand = statement.operands[:2]
-    readers = [word_reader(source_operand, half) for half in range(meaning.bits // 32)]
+    readers = [op.word_reader(source_operand, half) for half in range(meaning.bits // 32)]
     if meaning.is_signed:
         number = truncate(source_operand.value, 16, is_signed=True) & FULL
         readers = [lambda _machine: number]
@@ -241,14 +227,14 @@ _CONDITIONS: Mapping[str, Callable[[Number, Number], Known]] = {
 }  # fmt: skip
 
 
-def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    is_scalar_compare = is_scalar(statement)
+def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+    is_scalar_compare = op.is_scalar(statement)
     condition, bits, is_signed = _CONDITIONS[meaning.condition], meaning.bits, meaning.is_signed
     writes_exec = meaning.action is Action.COMPARE_INTO_EXEC
     first_source = 0 if is_scalar_compare or (writes_exec and len(statement.operands) == 2) else 1
-    readers = source_readers(statement, first_source, 2)
+    readers = op.source_readers(statement, first_source, 2)
     if bits == 64:
-        readers = [operand_reader(operand, bits) for operand in statement.operands[first_source : first_source + 2]]
+        readers = [op.operand_reader(operand, bits) for operand in statement.operands[first_source : first_source + 2]]
     targets = [*([statement.operands[0].names] if first_source else []), *([_EXEC] if writes_exec else [])]
     has_constant = statement.base.startswith("s_cmpk")
 
@@ -266,14 +252,14 @@ def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> Step
         if is_scalar_compare:
             machine.write_register("scc", comparison)
         for names in targets:
-            write_mask(machine, names, comparison)
+            op.write_mask(machine, names, comparison)
 
-    return run if is_scalar_compare else under_exec(run)
+    return run if is_scalar_compare else op.under_exec(run)
 
 
-def _build_float_compare(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+def _build_float_compare(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     """Float comparison: data is not computed, so the mask is unknown for active lanes."""
-    is_scalar_compare = is_scalar(statement)
+    is_scalar_compare = op.is_scalar(statement)
     names = [statement.operands[0].names] if len(statement.operands) > 2 and not is_scalar_compare else []
     names += [_EXEC] if statement.base.startswith("v_cmpx") else []
 
@@ -283,13 +269,13 @@ def _build_float_compare(statement: AmdgcnStatement, _meaning: OpcodeSemantics) 
         if is_scalar_compare:
             machine.write_register("scc", unknown_mask)
         for name in names:
-            write_mask(machine, name, unknown_mask)
+            op.write_mask(machine, name, unknown_mask)
 
-    return scalar_or_vector_run(statement, run)
+    return op.scalar_or_vector_run(statement, run)
 
 
-def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    readers = operand_reader(statement.operands[0], meaning.bits), word_reader(statement.operands[1])
+def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+    readers = op.operand_reader(statement.operands[0], meaning.bits), op.word_reader(statement.operands[1])
     expected_bit, bit_mask = int(meaning.condition), meaning.bits - 1
 
     def run(machine: Machine) -> None:
@@ -300,7 +286,7 @@ def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> Ste
     return run
 
 
-LOGIC: Mapping[Action, RunBuilder] = {
+LOGIC: Mapping[Action, op.RunBuilder] = {
     **dict.fromkeys(_LOGIC, _build_logic),
     Action.MOVE: _build_move,
     Action.MOVE_PAIR: _build_move_pair,
@@ -310,8 +296,7 @@ LOGIC: Mapping[Action, RunBuilder] = {
     Action.CONDITIONAL_MOVE: _build_conditional_move,
     Action.BITOP3: _build_lookup_table,
     Action.SELECT: _build_select,
-    Action.COMPARE: _build_compare,
-    Action.COMPARE_INTO_EXEC: _build_compare,
+    **dict.fromkeys((Action.COMPARE, Action.COMPARE_INTO_EXEC), _build_compare),
     Action.COMPARE_FLOATS: _build_float_compare,
     Action.TEST_BIT: _build_bit_test,
     Action.SAVE_EXEC: _build_save_exec,

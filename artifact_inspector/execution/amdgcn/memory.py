@@ -9,21 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
-from artifact_inspector.execution.amdgcn.operands import (
-    Reader,
-    RunBuilder,
-    StepRun,
-    under_exec,
-    wide_reader,
-    word_reader,
-    write_all,
-)
 from artifact_inspector.execution.interpreter.access_counting import count_global_access
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory_access import forget_shared, load_global, load_shared, store_shared
+from artifact_inspector.execution.interpreter.memory_access import (
+    forget_shared,
+    load_global,
+    load_local,
+    load_shared,
+    store_local,
+    store_shared,
+)
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
@@ -40,7 +38,6 @@ from artifact_inspector.execution.interpreter.values import (
     move_lanes,
     select_lanes,
 )
-from artifact_inspector.execution.interpreter.warps import repeat_in_warps
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnOperandKind, AmdgcnStatement
 
@@ -48,7 +45,7 @@ _ATOMIC_RESULT = "the result of an atomic"
 _SCRATCH_CONTENT = "the content of scratch memory"
 
 
-def _sum_reader(readers: Sequence[Reader], offset: int) -> Reader:
+def _sum_reader(readers: Sequence[op.Reader], offset: int) -> op.Reader:
     """Reader of a sum of operands and a constant."""
 
     def read_sum(machine: Machine) -> Value:
@@ -96,15 +93,15 @@ def _buffer_address(statement: AmdgcnStatement, size: int, first: int) -> Callab
     """
     operands = statement.operands[first:]
     at = next(n for n, o in enumerate(operands) if o.kind is AmdgcnOperandKind.SCALAR and len(o.names) == 4)
-    low_reader, high_reader, limit_reader = (word_reader(operands[at], n) for n in range(3))
+    low_reader, high_reader, limit_reader = (op.word_reader(operands[at], n) for n in range(3))
     vector = operands[at - 1] if at else None
     has_index = vector is not None and statement.has_modifier("idxen")
     offset_readers = []
     if vector is not None and statement.has_modifier("offen"):
-        offset_readers.append(word_reader(vector, 1 if has_index else 0))
-    offset_readers += [word_reader(operand) for operand in operands[at + 1 : at + 2]]
+        offset_readers.append(op.word_reader(vector, 1 if has_index else 0))
+    offset_readers += [op.word_reader(operand) for operand in operands[at + 1 : at + 2]]
     offset_reader = _sum_reader(offset_readers, _constant_offset(statement))
-    index_reader = word_reader(vector) if vector is not None and has_index else None
+    index_reader = op.word_reader(vector) if vector is not None and has_index else None
 
     def locate(machine: Machine) -> tuple[Value, Mask]:
         low, high, limit = low_reader(machine), high_reader(machine), limit_reader(machine)
@@ -125,7 +122,7 @@ def _forget_copied_lds(machine: Machine, lanes: LaneAccesses | None, size: int) 
     forget_shared(machine, copied_value.missing_inputs)
 
 
-def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     to_shared = statement.has_modifier("lds") or meaning.writes_shared
     locate = _buffer_address(statement, meaning.size, 0 if to_shared else 1)
     names = () if to_shared else statement.operands[0].names
@@ -143,10 +140,10 @@ def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
         if _can_write(machine):
             _write_loaded(machine, names, values, meaning, in_range)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Stores and atomics."""
     locate = _buffer_address(statement, meaning.size, 1)
     returns_old_value = meaning.action is Action.ATOMIC_BUFFER and _returns_old_value(statement)
@@ -156,9 +153,9 @@ def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
         address, in_range = locate(machine)
         mask = machine.intersect(machine.active_mask, in_range)
         count_global_access(machine, address, meaning.size, is_write=True, mask=mask)
-        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
+        op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 def _returns_old_value(statement: AmdgcnStatement) -> bool:
@@ -168,16 +165,16 @@ def _returns_old_value(statement: AmdgcnStatement) -> bool:
 # ── Global memory by address ─────────────────────────────────────────────────────────────────────
 
 
-def _address_reader(statement: AmdgcnStatement, position: int) -> Reader:
+def _address_reader(statement: AmdgcnStatement, position: int) -> op.Reader:
     """Reader of an address plus offset: a vector register pair, or a scalar pair (last) plus one register."""
     lane_operand, base = statement.operands[position], statement.operands[-1]
     constant_offset = _constant_offset(statement)
     if base.kind is AmdgcnOperandKind.SCALAR and len(base.names) == 2:
-        return _sum_reader([wide_reader(base), word_reader(lane_operand)], constant_offset)
-    return _sum_reader([wide_reader(lane_operand)], constant_offset)
+        return _sum_reader([op.wide_reader(base), op.word_reader(lane_operand)], constant_offset)
+    return _sum_reader([op.wide_reader(lane_operand)], constant_offset)
 
 
-def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     to_shared = meaning.writes_shared or statement.has_modifier("lds")
     names = () if to_shared else statement.operands[0].names
     address_reader = _address_reader(statement, 0 if to_shared else 1)
@@ -189,10 +186,10 @@ def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
         elif _can_write(machine):
             _write_loaded(machine, names, load_global(machine, lanes, meaning.size, _word_count(meaning)), meaning)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Stores and atomics."""
     returns_old_value = meaning.action is Action.ATOMIC_GLOBAL and _returns_old_value(statement)
     names = statement.operands[0].names if returns_old_value else ()
@@ -200,25 +197,25 @@ def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
 
     def run(machine: Machine) -> None:
         count_global_access(machine, address_reader(machine), meaning.size, is_write=True)
-        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
+        op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 # ── Scalar loads ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _build_load_scalar(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_scalar(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Load kernel arguments, or memory at an address that is uniform for the wave."""
     names, word_count = statement.operands[0].names, _word_count(meaning)
-    readers = [wide_reader(statement.operands[1]), *map(word_reader, statement.operands[2:3])]
+    readers = [op.wide_reader(statement.operands[1]), *map(op.word_reader, statement.operands[2:3])]
     address_reader = _sum_reader(readers, _constant_offset(statement))
 
     def run(machine: Machine) -> None:
         address = _uniform_address(machine, address_reader(machine))
         assert isinstance(machine.environment, AmdgcnEnvironment)
         values = machine.environment.arguments(address, meaning.size) if isinstance(address, int) else None
-        write_all(machine, names, values or _load_wave_words(machine, address, word_count))
+        op.write_all(machine, names, values or _load_wave_words(machine, address, word_count))
 
     return run
 
@@ -242,20 +239,20 @@ def _load_wave_words(machine: Machine, address: Value, word_count: int) -> list[
         plain = as_word(plane)
         if not isinstance(plain, np.ndarray) or plain.shape[1] == 1:
             return plain
-        return repeat_in_warps(machine, plain[:, :: machine.warp_size])
+        return machine.repeat_in_warps(plain[:, :: machine.warp_size])
 
     return [move_lanes(repeat_first_lanes, value) for value in load_global(machine, lanes, 4 * word_count, word_count)]
 
 
-def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     target, descriptor = statement.operands[:2]
-    low_reader, high_reader = word_reader(descriptor), word_reader(descriptor, 1)
-    offset_reader = _sum_reader([*map(word_reader, statement.operands[2:3])], _constant_offset(statement))
+    low_reader, high_reader = op.word_reader(descriptor), op.word_reader(descriptor, 1)
+    offset_reader = _sum_reader([*map(op.word_reader, statement.operands[2:3])], _constant_offset(statement))
 
     def run(machine: Machine) -> None:
         base = apply(lambda a, b: a | (b & 0xFFFF) << 32, low_reader(machine), high_reader(machine))
         address = apply(lambda a, b: a + b, base, offset_reader(machine))
-        write_all(machine, target.names, _load_wave_words(machine, address, _word_count(meaning)))
+        op.write_all(machine, target.names, _load_wave_words(machine, address, _word_count(meaning)))
 
     return run
 
@@ -263,22 +260,22 @@ def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemanti
 # ── LDS ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lds_address_readers(statement: AmdgcnStatement, meaning: OpcodeSemantics, position: int) -> list[Reader]:
+def _lds_address_readers(statement: AmdgcnStatement, meaning: OpcodeSemantics, position: int) -> list[op.Reader]:
     """Readers of the LDS addresses of each lane, one or two."""
-    base_reader = word_reader(statement.operands[position])
+    base_reader = op.word_reader(statement.operands[position])
     if meaning.addresses == 1:
         offsets = [_constant_offset(statement)]
     else:
         offset_unit = meaning.size * meaning.stride
         offsets = [statement.modifier_number(name) * offset_unit for name in ("offset0", "offset1")]
 
-    def offset_reader(offset: int) -> Reader:
+    def offset_reader(offset: int) -> op.Reader:
         return lambda machine: apply(lambda v: (v + offset) & FULL, base_reader(machine))
 
     return [offset_reader(offset) for offset in offsets]
 
 
-def _build_load_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     names = statement.operands[0].names
     address_readers, word_count = _lds_address_readers(statement, meaning, 1), _word_count(meaning)
 
@@ -290,13 +287,13 @@ def _build_load_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
         if _can_write(machine):
             _write_loaded(machine, names, loaded_words, meaning)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_store_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_store_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     address_readers, word_count = _lds_address_readers(statement, meaning, 0), _word_count(meaning)
     data_readers = [
-        [word_reader(operand, n) for n in range(word_count)]
+        [op.word_reader(operand, n) for n in range(word_count)]
         for operand in statement.operands[1 : 1 + len(address_readers)]
     ]
 
@@ -307,10 +304,10 @@ def _build_store_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
                 values = [apply(lambda v: v >> 16, value) for value in values]
             store_shared(machine, find_lane_accesses(machine, address_reader(machine)), meaning.size, values)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     returns_old_value = "_rtn" in statement.base
     address_readers = _lds_address_readers(statement, meaning, 1 if returns_old_value else 0)
     names = statement.operands[0].names if returns_old_value else ()
@@ -318,37 +315,37 @@ def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
     def run(machine: Machine) -> None:
         lanes = find_lane_accesses(machine, address_readers[0](machine))
         store_shared(machine, lanes, meaning.size, [machine.unknown_value(_ATOMIC_RESULT)] * _word_count(meaning))
-        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
+        op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
 # ── Scratch ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scratch_address_reader(statement: AmdgcnStatement, data_position: int) -> Reader:
+def _scratch_address_reader(statement: AmdgcnStatement, data_position: int) -> op.Reader:
     """Reader of the address: all operands but the data."""
     kinds = (AmdgcnOperandKind.VECTOR, AmdgcnOperandKind.SCALAR, AmdgcnOperandKind.NUMBER)
     operands = [operand for at, operand in enumerate(statement.operands) if at != data_position]
-    readers = [word_reader(operand) for operand in operands if operand.kind in kinds and len(operand.names) < 2]
+    readers = [op.word_reader(operand) for operand in operands if operand.kind in kinds and len(operand.names) < 2]
     return _sum_reader(readers, _constant_offset(statement))
 
 
-def _build_load_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_load_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     names, address_reader = statement.operands[0].names, _scratch_address_reader(statement, 0)
 
     def run(machine: Machine) -> None:
         address = address_reader(machine) if meaning.size >= 4 else machine.unknown_value(_SCRATCH_CONTENT)
         _write_loaded(machine, names, load_local(machine, address, _word_count(meaning), _SCRATCH_CONTENT), meaning)
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     # Scratch instructions take the address first, buffer instructions the data.
     data_position = 0 if statement.base.startswith("buffer") else 1
     address_reader = _scratch_address_reader(statement, data_position)
-    readers = [word_reader(statement.operands[data_position], n) for n in range(_word_count(meaning))]
+    readers = [op.word_reader(statement.operands[data_position], n) for n in range(_word_count(meaning))]
 
     def run(machine: Machine) -> None:
         address = address_reader(machine)
@@ -359,18 +356,16 @@ def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
         else:
             store_local(machine, address, [machine.unknown_value(_SCRATCH_CONTENT)])
 
-    return under_exec(run)
+    return op.under_exec(run)
 
 
-MEMORY: Mapping[Action, RunBuilder] = {
+MEMORY: Mapping[Action, op.RunBuilder] = {
     Action.LOAD_SCALAR: _build_load_scalar,
     Action.LOAD_SCALAR_BUFFER: _build_load_scalar_buffer,
     Action.LOAD_BUFFER: _build_load_buffer,
-    Action.STORE_BUFFER: _build_write_buffer,
-    Action.ATOMIC_BUFFER: _build_write_buffer,
+    **dict.fromkeys((Action.STORE_BUFFER, Action.ATOMIC_BUFFER), _build_write_buffer),
     Action.LOAD_GLOBAL: _build_load_global,
-    Action.STORE_GLOBAL: _build_write_global,
-    Action.ATOMIC_GLOBAL: _build_write_global,
+    **dict.fromkeys((Action.STORE_GLOBAL, Action.ATOMIC_GLOBAL), _build_write_global),
     Action.LOAD_SCRATCH: _build_load_scratch,
     Action.STORE_SCRATCH: _build_store_scratch,
     Action.LOAD_SHARED: _build_load_shared,

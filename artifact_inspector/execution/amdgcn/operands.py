@@ -37,7 +37,6 @@ from artifact_inspector.execution.interpreter.values import (
     unknown_bits_of,
     with_unknown_bits,
 )
-from artifact_inspector.execution.interpreter.warps import repeat_in_warps
 from artifact_inspector.formats.amdgcn.operations import OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnOperand, AmdgcnOperandKind, AmdgcnStatement
 
@@ -218,7 +217,7 @@ def _pack_mask(machine: Machine, mask: Mask) -> tuple[Word, Word]:
         return (FULL, FULL) if mask else (0, 0)
     lanes = np.broadcast_to(mask, (len(mask), machine.threads)).reshape(len(mask), -1, machine.warp_size)
     wave_words = np.packbits(lanes, axis=2, bitorder="little").view(np.uint32).astype(np.int64)
-    halves = [repeat_in_warps(machine, wave_words[:, :, at]) for at in range(wave_words.shape[2])]
+    halves = [machine.repeat_in_warps(wave_words[:, :, at]) for at in range(wave_words.shape[2])]
     return halves[0], halves[-1]
 
 

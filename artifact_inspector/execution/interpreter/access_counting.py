@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.banks import count_warp_wavefronts
-from artifact_inspector.execution.interpreter.cost_cache import cached_cost
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
 from artifact_inspector.execution.interpreter.global_memory import is_misaligned, out_of_bounds_accesses
@@ -29,6 +30,40 @@ from artifact_inspector.execution.interpreter.wavefronts import (
     count_sectors,
     count_wavefronts,
 )
+
+_MOST_CACHED_LANES = 1 << 11
+"""Largest access, in lanes, that is cached; larger ones are rare."""
+_MOST_CACHED_COSTS = 1 << 12
+
+_cached_costs: dict[Any, tuple[int, int]] = {}
+
+
+def _cached_cost(
+    cost_function: Callable[..., tuple[int, int]],
+    addresses: IntArray,
+    size: int,
+    *further_arguments: IntArray | BoolArray | int | None,
+    modulus: int,
+    **options: bool,
+) -> tuple[int, int]:
+    """The cached result of a cost function of an access's addresses.
+
+    Loop iterations and CTAs repeat the same patterns. The function depends on addresses modulo `modulus` bytes and on
+    their differences only.
+    """
+    if addresses.size > _MOST_CACHED_LANES:
+        return cost_function(addresses, size, *further_arguments, **options)
+    relative_addresses = addresses - (addresses.flat[0] & -modulus)
+    key_arguments = tuple(
+        argument.tobytes() if isinstance(argument, np.ndarray) else argument for argument in further_arguments
+    )
+    key = (cost_function, addresses.shape, relative_addresses.tobytes(), size, key_arguments, *options.values())
+    cost = _cached_costs.get(key)
+    if cost is None:
+        if len(_cached_costs) >= _MOST_CACHED_COSTS:
+            _cached_costs.clear()
+        cost = _cached_costs[key] = cost_function(addresses, size, *further_arguments, **options)
+    return cost
 
 
 def _addresses_by_warp(machine: Machine, lanes: LaneAccesses) -> tuple[IntArray, BoolArray | None]:
@@ -72,7 +107,7 @@ def count_global_access(
     ):
         lanes = lanes.expanded
     request_lanes, unit_bytes = request_unit or (machine.warp_size, machine.program.request_bytes)
-    for unit_lanes in lanes.representatives(unit_bytes):
+    for unit_lanes in lanes.representatives(unit_bytes) if machine.counters.counts_requests else ():
         _count_sectors(machine, merge_equal_rows(unit_lanes, unit_bytes), size, unit_bytes, request_lanes)
     ctas, addresses, active = lanes.participating(machine.ctas), lanes.addresses, lanes.mask
     if memory.footprints is not None:
@@ -93,7 +128,7 @@ def l1_bypass_request_unit(machine: Machine, target: Value) -> tuple[int, int]:
     that they read from, wherever they start in it. Other lanes are counted in requests of eight lanes. This
     matches 256 address patterns on an H200.
     """
-    target_lanes = find_lane_accesses(machine, target)
+    target_lanes = find_lane_accesses(machine, target) if machine.counters.counts_requests else None
     if target_lanes is None:
         return 8, SECTOR
     sector_pairs = target_lanes.addresses.reshape(-1, 2) // SECTOR
@@ -162,13 +197,13 @@ def count_shared_access(
         is_load: whether it is a load, whose lanes may share words.
     """
     access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
-    if access_lanes is None:
-        return None
+    if access_lanes is None or not machine.counters.counts_requests:
+        return access_lanes
     group_lanes = lanes_per_group or machine.warp_size
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses = lanes.addresses.reshape(-1, group_lanes)
         on = None if lanes.mask is None else lanes.mask.reshape(-1, group_lanes)
-        cost = cached_cost(count_wavefronts, addresses, size, on, modulus=LINE, loads=is_load)
+        cost = _cached_cost(count_wavefronts, addresses, size, on, modulus=LINE, loads=is_load)
         _add_wavefronts(machine, cost, lanes.multiplicity)
         _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, group_lanes, is_load))
     return access_lanes
@@ -188,7 +223,7 @@ def count_shared_atomic(machine: Machine, address: Value, size: int, operands: i
         return None
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses, on = _addresses_by_warp(machine, lanes)
-        cost = cached_cost(count_atomics, addresses, size, on, operands, modulus=LINE)
+        cost = _cached_cost(count_atomics, addresses, size, on, operands, modulus=LINE)
         _add_wavefronts(machine, cost, lanes.multiplicity)
         _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, operands=operands))
     return access_lanes
@@ -222,8 +257,8 @@ def count_async_copy(
         past_l1: whether the copy bypasses L1.
     """
     target_lanes = find_lane_accesses(machine, address, allows_offsets=True)
-    if target_lanes is None:
-        return None
+    if target_lanes is None or not machine.counters.counts_requests:
+        return target_lanes
     is_one_row = target_lanes.participating_ctas is None and len(target_lanes.addresses) == 1
     if source_lanes is not None and source_lanes.cta_offsets is not None and is_one_row:
         offsets = np.zeros(machine.rows, np.int64) if target_lanes.cta_offsets is None else target_lanes.cta_offsets
@@ -271,7 +306,7 @@ def _count_copy_wavefronts(
         addresses, mask, source_addresses, repeat = addresses[:1], mask[:1], source_addresses[:1], machine.rows
     count = count_l1_bypass_wavefronts if past_l1 else count_copy_wavefronts
     on, warp_sources = mask.reshape(-1, warp), source_addresses.reshape(-1, warp)
-    counted = cached_cost(count, addresses.reshape(-1, warp), size, on, warp_sources, modulus=LINE)
+    counted = _cached_cost(count, addresses.reshape(-1, warp), size, on, warp_sources, modulus=LINE)
     _add_wavefronts(machine, counted, repeat)
 
 

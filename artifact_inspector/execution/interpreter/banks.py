@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.interpreter.wavefronts import (
     BANKS,
@@ -37,7 +37,7 @@ def find_lane_groups(access: WarpAccess) -> tuple[range, ...]:
     )
 
 
-def _lane_rows(access: WarpAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _lane_rows(access: WarpAccess) -> tuple[IntArray, BoolArray]:
     """Addresses and active lanes, in rows of lanes that are served together."""
     addresses = np.array([-1 if at is None else at for at in access.addresses], np.int64)
     addresses = addresses.reshape(-1, access.lanes_per_group)

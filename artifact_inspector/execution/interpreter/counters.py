@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING
 
 from artifact_inspector.execution.interpreter.budget import SimulationBudget, current_budget
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.program import ProgramStep
 
 STEPS_PER_CHECK = 128
 """Steps between two looks at the clock."""
@@ -83,6 +80,8 @@ class StepCounters:
     step_count: int
     step_limit: int = 50_000_000
     """Steps of all machines together after which a program counts as endless."""
+    counts_requests: bool = True
+    """Whether sectors and wavefronts are counted; without them, accesses to memory are simulated much faster."""
     warps_executed: list[int] = field(init=False)
     """Warps that executed the instruction, whether or not its guard holds (ncu: `smsp__inst_executed`)."""
     threads_executed: list[int] = field(init=False)
@@ -129,7 +128,7 @@ class StepCounters:
 
     def speculative_copy(self, step_limit: int) -> StepCounters:
         """Counters for a speculative run of at most so many steps, to be added to these or discarded."""
-        speculative = StepCounters(self.step_count, step_limit)
+        speculative = StepCounters(self.step_count, step_limit, self.counts_requests)
         speculative.worst_conflict_rate = dict(self.worst_conflict_rate)
         return speculative
 

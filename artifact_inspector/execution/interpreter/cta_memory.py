@@ -28,9 +28,8 @@ class CapacityExceeded(Exception):  # noqa: N818 - no error: the speculative run
 class CtaMemory:
     """The known content of shared or local memory of some CTAs.
 
-    Words that all lanes access at the same offset (most of local memory) are kept by that offset, with a
-    value for each lane. Shared memory, which lanes address individually, is kept as bytes by CTA, or once if
-    all CTAs agree.
+    Words that all lanes access at the same offset (most of local memory) are kept by that offset, with a value for each
+    lane. Shared memory, which lanes address individually, is kept as bytes by CTA, or once if all CTAs agree.
     """
 
     def __init__(self) -> None:
@@ -67,8 +66,7 @@ class CtaMemory:
         """Store up to 4 bytes of each lane; None stores unknown bytes.
 
         Args:
-            addresses: shape (CTAs, threads), or (1, threads) if neither addresses nor values differ between
-                CTAs.
+            addresses: shape (CTAs, threads), or (1, threads) if neither addresses nor values differ between CTAs.
             size: bytes per lane.
             value: same shape.
             mask: lanes that store.
@@ -168,9 +166,8 @@ def _byte_positions(addresses: IntArray, size: int, mask: BoolArray) -> tuple[bo
     """How to index the bytes of lanes.
 
     Returns:
-        Whether they are whole words; the indices of these words, or of the first bytes, for the lanes in the
-            mask;
-        whether these are the same in all CTAs, and so listed once.
+        Whether they are whole words; the indices of these words, or of the first bytes, for the lanes in the mask;
+            whether these are the same in all CTAs, and so listed once.
     """
     is_uniform = addresses.strides[0] == 0 and bool((mask == mask[:1]).all())
     positions = addresses[:1, mask[0]] if is_uniform else addresses[mask]

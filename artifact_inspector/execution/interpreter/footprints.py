@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
 from artifact_inspector.execution.interpreter.intervals import Intervals, intervals_of, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -27,17 +27,17 @@ class FootprintAccess(NamedTuple):
 
     step: int
     """Index of the instruction."""
-    ctas: NDArray[np.int64]
+    ctas: IntArray
     """Linear CTA numbers."""
-    addresses: NDArray[np.int64]
+    addresses: IntArray
     """Shape (CTAs or 1, lanes)."""
-    mask: NDArray[np.bool_] | None
+    mask: BoolArray | None
     """Lanes that take part, same shape; None means all."""
     is_read: bool
     """False means that it writes."""
     first_row: int = 0
     """Row of the machine of the first CTA."""
-    cta_offsets: NDArray[np.int64] | None = None
+    cta_offsets: IntArray | None = None
     """Byte offset of each CTA, if all of them share one row of addresses."""
 
 
@@ -53,10 +53,10 @@ class AccessRecorder(Protocol):
     def begin_portion(self, first: int) -> None:
         """Start a portion at a CTA."""
 
-    def end_portion(self, ctas: NDArray[np.int64]) -> None:
+    def end_portion(self, ctas: IntArray) -> None:
         """Finish the portion of these CTAs."""
 
-    def has_written(self, ctas: NDArray[np.int64]) -> bool:
+    def has_written(self, ctas: IntArray) -> bool:
         """Whether the first write of each of the CTAs is known."""
 
 
@@ -87,11 +87,11 @@ class _TensorPortion:
 
     def clear(self) -> None:
         """Start the next portion of CTAs."""
-        self.entries: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []
-        self.sector_codes: list[NDArray[np.int64]] = []
+        self.entries: list[tuple[IntArray, IntArray, int]] = []
+        self.sector_codes: list[IntArray] = []
         self.count = 0
 
-    def pattern_number(self, offsets: NDArray[np.int64], within: int) -> int:
+    def pattern_number(self, offsets: IntArray, within: int) -> int:
         """The number of a pattern: the offsets between lanes, and the position in the first sector."""
         key = (offsets.tobytes(), within)
         number = self.pattern_numbers.get(key)
@@ -107,9 +107,7 @@ class _TensorPortion:
             self.patterns.append(runs)
         return number
 
-    def add_offset_ctas(
-        self, rows: NDArray[np.int64], first_addresses: NDArray[np.int64], offsets: NDArray[np.int64]
-    ) -> None:
+    def add_offset_ctas(self, rows: IntArray, first_addresses: IntArray, offsets: IntArray) -> None:
         """Add CTAs whose lanes have the same offsets from each CTA's first address."""
         first_addresses = first_addresses - self.reads.base_address
         for within in sorted_distinct(first_addresses % SECTOR).tolist():
@@ -118,7 +116,7 @@ class _TensorPortion:
                 (rows[in_class], first_addresses[in_class] // SECTOR, self.pattern_number(offsets, within))
             )
 
-    def add_lanes(self, rows: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
+    def add_lanes(self, rows: IntArray, addresses: IntArray) -> None:
         """Add individual lanes of CTAs, flat."""
         self.sector_codes.append(
             sorted_distinct(rows * self.sector_count + (addresses - self.reads.base_address) // SECTOR)
@@ -128,7 +126,7 @@ class _TensorPortion:
             self.sector_codes = [sorted_distinct(np.concatenate(self.sector_codes))]
             self.count = 0
 
-    def finish(self, ctas: NDArray[np.int64]) -> None:
+    def finish(self, ctas: IntArray) -> None:
         """Record what each CTA of the portion has read."""
         if self.sector_codes:
             codes = sorted_distinct(np.concatenate(self.sector_codes))
@@ -153,7 +151,7 @@ class _TensorPortion:
         for row, first, last in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
             self._record_cta(int(ctas[row]), bases[first:last], kinds[first:last])
 
-    def _record_cta(self, cta: int, bases: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+    def _record_cta(self, cta: int, bases: IntArray, kinds: IntArray) -> None:
         start = int(bases[0])
         offsets = bases - start
         key = offsets.tobytes() + kinds.tobytes()
@@ -186,6 +184,8 @@ class Footprints:
         self._first_tensors = np.full(launch.ctas, -1, np.int64)
         """CTA → index in `_names` of the first tensor that it writes."""
         self._lowest_addresses = np.zeros(launch.ctas, np.int64)
+        self.accesses_of_cta = np.zeros(launch.ctas, np.int64)
+        """CTA → its accesses, one for each instruction and iteration."""
 
     @property
     def first_writes(self) -> Mapping[int, tuple[str, int]]:
@@ -210,6 +210,7 @@ class Footprints:
 
     def _add(self, access: FootprintAccess) -> None:
         _, ctas, addresses, mask, reads, _, starts = access
+        np.add.at(self.accesses_of_cta, ctas, 1)
         if starts is not None:
             self._add_offset_access(access)
             return
@@ -261,7 +262,7 @@ class Footprints:
         for access in accesses:
             self._add(access)
 
-    def has_written(self, ctas: NDArray[np.int64]) -> bool:
+    def has_written(self, ctas: IntArray) -> bool:
         """Whether the first write of each of the CTAs is known."""
         return bool((self._first_tensors[ctas] >= 0).all())
 
@@ -272,9 +273,7 @@ class Footprints:
             portion = self._portions[name] = _TensorPortion(reads, start, stop)
         return portion
 
-    def _mark_reads(
-        self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
-    ) -> None:
+    def _mark_reads(self, name: str, start: int, stop: int, ctas: IntArray, addresses: Any, inside: Any) -> None:
         portion = self._portion(name, start, stop)
         cta_rows, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
         cta_offsets = addresses[:, :1] - addresses[:1, :1]
@@ -292,7 +291,7 @@ class Footprints:
             rows = np.broadcast_to(cta_rows[:, None], addresses.shape)
             portion.add_lanes(rows[inside], addresses[inside])
 
-    def _mark_writes(self, tensor_index: int, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
+    def _mark_writes(self, tensor_index: int, ctas: IntArray, addresses: Any, inside: Any) -> None:
         written_addresses = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
         lowest = np.broadcast_to(written_addresses.min(axis=1), (len(ctas),))
         first_tensors, old_lowest = self._first_tensors[ctas], self._lowest_addresses[ctas]
@@ -305,7 +304,7 @@ class Footprints:
         self._lowest_addresses[ctas[is_first_write]] = np.iinfo(np.int64).max
         np.minimum.at(self._lowest_addresses, ctas[is_lower], lowest[is_lower])  # iterations of a loop repeat a CTA
 
-    def end_portion(self, ctas: NDArray[np.int64]) -> None:
+    def end_portion(self, ctas: IntArray) -> None:
         """Finish the portion of these CTAs."""
         for portion in self._portions.values():
             portion.finish(ctas)

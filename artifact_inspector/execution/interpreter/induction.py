@@ -1,16 +1,15 @@
 """Loop iterations in parallel: predict the state of each, run all at once, and prove the prediction.
 
 `IterationHypothesis` extrapolates the state changes of earlier iterations and sets up the states in which the next ones
-would begin. They run as if they were further CTAs. If each ends in the state in which the next began, the
-result equals sequential execution: by induction, since the first begins in the actual state. Counters and
-touched memory are buffered until then, and discarded if any state differs.
+would begin. They run as if they were further CTAs. If each ends in the state in which the next began, the result equals
+sequential execution: by induction, since the first begins in the actual state. Counters and touched memory are buffered
+until then, and discarded if any state differs.
 
-Some registers do not change by a constant, such as the unused upper half of an address. They start
-unpredicted; the end of each iteration then supplies the value for the next, and all run again until nothing
-changes.
+Some registers do not change by a constant, such as the unused upper half of an address. They start unpredicted; the end
+of each iteration then supplies the value for the next, and all run again until nothing changes.
 
-The proof fails if iterations diverge, store to a tensor whose values were given, leave tensors, or have more
-unknown values in parallel than one by one.
+The proof fails if iterations diverge, store to a tensor whose values were given, leave tensors, or have more unknown
+values in parallel than one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 
 from artifact_inspector.execution.interpreter.counters import StepLimitReached
 from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
-from artifact_inspector.execution.interpreter.journal import Journal, OrderDependent
+from artifact_inspector.execution.interpreter.global_memory import Journal, OrderDependent
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
     Register,

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.affine import IntArray
 
-def sorted_distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+
+def sorted_distinct(numbers: IntArray) -> IntArray:
     """The distinct numbers in order.
 
     Sorting takes a tenth of the time of `np.unique`, which uses a hash table since numpy 2.3.
@@ -16,7 +18,7 @@ def sorted_distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     numbers = np.sort(numbers, axis=None)
     if numbers.size < 2:
         return numbers
-    distinct_numbers: NDArray[np.int64] = numbers[np.concatenate([_FIRST, numbers[1:] != numbers[:-1]])]
+    distinct_numbers: IntArray = numbers[np.concatenate([_FIRST, numbers[1:] != numbers[:-1]])]
     return distinct_numbers
 
 
@@ -26,15 +28,15 @@ _FIRST = np.ones(1, bool)
 class Intervals(NamedTuple):
     """Intervals."""
 
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
+    starts: IntArray
+    stops: IntArray
 
     @property
     def total(self) -> int:
         """Numbers in all intervals."""
         return int((self.stops - self.starts).sum())
 
-    def at(self, offsets: NDArray[np.int64]) -> Intervals:
+    def at(self, offsets: IntArray) -> Intervals:
         """The intervals shifted by each of some offsets."""
         return Intervals((offsets[:, None] + self.starts).ravel(), (offsets[:, None] + self.stops).ravel())
 
@@ -68,7 +70,7 @@ def intervals_of(numbers: NDArray[Any], interval_length: int = 1) -> Intervals:
     return Intervals(numbers, numbers + interval_length).merged()
 
 
-def expand_intervals(intervals: Intervals) -> NDArray[np.int64]:
+def expand_intervals(intervals: Intervals) -> IntArray:
     """Every number in disjoint intervals.
 
     Example:

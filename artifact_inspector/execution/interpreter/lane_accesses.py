@@ -5,25 +5,32 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, Value, data_of, has_lanes
+from artifact_inspector.execution.interpreter.values import (
+    BoolArray,
+    IntArray,
+    Mask,
+    UnknownValue,
+    Value,
+    data_of,
+    has_lanes,
+)
 
 
 class LaneAccesses(NamedTuple):
     """Addresses of the lanes that access memory."""
 
-    addresses: NDArray[np.int64]
+    addresses: IntArray
     """Shape (CTAs or 1, threads)."""
-    mask: NDArray[np.bool_] | None
+    mask: BoolArray | None
     """Lanes that take part, same shape; None means all."""
     multiplicity: int
     """CTAs that one row represents."""
-    cta_offsets: NDArray[np.int64] | None = None
+    cta_offsets: IntArray | None = None
     """Byte offset of each CTA from the one row of addresses, if CTAs share it."""
-    participating_ctas: NDArray[np.bool_] | None = None
+    participating_ctas: BoolArray | None = None
     """Mask of the CTAs that `starts` lists; the others access nothing. None means all."""
 
     @property
@@ -39,7 +46,7 @@ class LaneAccesses(NamedTuple):
         on = self.participating_ctas[:, None] if self.mask is None else self.participating_ctas[:, None] & self.mask
         return LaneAccesses(rows, np.broadcast_to(on, rows.shape), 1)
 
-    def participating(self, ctas: NDArray[np.int64]) -> NDArray[np.int64]:
+    def participating(self, ctas: IntArray) -> IntArray:
         """Those of the given CTAs that take part."""
         return ctas if self.participating_ctas is None else ctas[self.participating_ctas]
 
@@ -53,7 +60,7 @@ class LaneAccesses(NamedTuple):
         ]
 
     @property
-    def active_addresses(self) -> NDArray[np.int64]:
+    def active_addresses(self) -> IntArray:
         """Addresses of the lanes that take part, flat."""
         return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
 
@@ -95,7 +102,7 @@ def find_lane_accesses(
     return LaneAccesses(np.broadcast_to(addresses, shape), lanes, machine.rows // rows)
 
 
-def _split_mask(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] | None:
+def _split_mask(mask: Mask) -> tuple[BoolArray | None, BoolArray | None] | None:
     """A mask as (lanes, CTAs), if every CTA that takes part has the same lanes; otherwise None."""
     if isinstance(mask, bool):
         return None, None
@@ -108,7 +115,7 @@ def _split_mask(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_]
     return None if lanes.all() else lanes, None if participating_ctas.all() else participating_ctas
 
 
-def find_offset_classes(offsets: NDArray[np.int64], modulus: int) -> list[tuple[int, int]]:
+def find_offset_classes(offsets: IntArray, modulus: int) -> list[tuple[int, int]]:
     """One representative for each class of CTAs whose offsets are equal modulo `modulus`, and the class sizes.
 
     Args:
@@ -135,7 +142,7 @@ def merge_equal_rows(lanes: LaneAccesses, modulus: int) -> LaneAccesses:
     return LaneAccesses(addresses[:1], None if mask is None else mask[:1], lanes.multiplicity * rows)
 
 
-def have_equal_rows(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, modulus: int) -> bool:
+def have_equal_rows(addresses: IntArray, mask: BoolArray | None, modulus: int) -> bool:
     """Whether all CTAs access the same addresses plus a multiple of `modulus` bytes."""
     offsets = addresses[:, :1] - addresses[:1, :1]
     if (offsets & (modulus - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):

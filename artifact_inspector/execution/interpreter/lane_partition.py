@@ -1,8 +1,7 @@
 """A register partitioned by lanes: each set of lanes has its own value for all CTAs.
 
-Specialized warps and elected lanes write registers that are affine in one set of lanes and another affine
-value in the rest. As one array, all lanes would be computed individually. A step that runs for some lanes
-needs only their part.
+Specialized warps and elected lanes write registers that are affine in one set of lanes and another affine value in the
+rest. As one array, all lanes would be computed individually. A step that runs for some lanes needs only their part.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ sequentially. After failures, a loop is tried less often.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.induction import FEWEST_ITERATIONS, IterationHypothesis
 from artifact_inspector.execution.interpreter.lane_partition import Register
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.state_changes import (
     RecordedRegisters,
     StateChange,
@@ -23,16 +23,12 @@ from artifact_inspector.execution.interpreter.state_changes import (
 )
 from artifact_inspector.execution.interpreter.values import IntArray, Mask, UnknownValue
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
 MOST_LANES = 1 << 14
 """Most lanes of all iterations in parallel; this costs about as much as the numpy calls for one warp."""
 MOST_AFFINE_LANES = 1 << 21
 """The same if registers are affine values, whose cost does not depend on the number of lanes."""
 _STEPS_PER_ARRAY = 64
-"""Fewest steps per register that is not affine; such registers are computed for all lanes of all iterations.
-"""
+"""Fewest steps per register that is not affine; such registers are computed for all lanes of all iterations."""
 MOST_REGISTER_BYTES = 1 << 26
 """Most bytes of registers that are not affine, over all parallel iterations. The working set is several times
 as large."""

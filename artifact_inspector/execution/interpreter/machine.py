@@ -1,9 +1,8 @@
 """The machine that runs a program over all lanes of some CTAs, for any instruction set.
 
-Lanes run in converged groups; a group has one set of lanes of each warp. The group at the lowest address runs
-first. Groups of different warps at the same address merge; groups of one warp merge only where the program
-reconverges. CTAs that diverge at a branch move to a machine of their own, so that a uniform value stays one
-number.
+Lanes run in converged groups; a group has one set of lanes of each warp. The group at the lowest address runs first.
+Groups of different warps at the same address merge; groups of one warp merge only where the program reconverges. CTAs
+that diverge at a branch move to a machine of their own, so that a uniform value stays one number.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue, is_affine_worthwhile, is_int_array
 from artifact_inspector.execution.interpreter.counters import StepCounters
@@ -32,9 +32,13 @@ from artifact_inspector.execution.interpreter.values import (
     IntArray,
     Known,
     Mask,
+    Plain,
     UnknownValue,
     Value,
     as_mask,
+    as_plain_array,
+    broadcast_mask,
+    broadcast_value,
     data_of,
     has_lanes,
     in_affine_form,
@@ -83,6 +87,7 @@ class ReconvergencePoint:
 
 
 _MachineT = TypeVar("_MachineT", bound="Machine")
+_Data = TypeVar("_Data", np.int64, np.bool_)
 
 
 class Machine(MachineState):
@@ -154,6 +159,22 @@ class Machine(MachineState):
     def lane_numbers(self) -> IntArray:
         """Lane number of each thread within its warp."""
         return (np.arange(self.threads, dtype=np.int64) % self.warp_size).reshape(1, -1)
+
+    def repeat_in_warps(self, values: NDArray[_Data]) -> NDArray[_Data] | int:
+        """Values of warps, shape (CTAs or 1, warps), repeated in all lanes; one number if all are equal."""
+        first = values.flat[0]
+        return first.item() if (values == first).all() else np.repeat(values, self.warp_size, axis=1)
+
+    def first_of_warps(self, value: Known, mask: Mask) -> Plain:
+        """The value of the first lane of each warp that is in a mask, or of lane 0 if none is."""
+        plain = as_plain_array(value)
+        if not isinstance(plain, np.ndarray) or plain.shape[1] == 1:
+            return plain
+        rows = len(plain) if isinstance(mask, bool) else max(len(plain), len(mask))
+        first = broadcast_mask(mask, (rows, self.threads)).reshape(rows, -1, self.warp_size).argmax(axis=2)
+        warp_values = broadcast_value(plain, (rows, self.threads)).reshape(rows, -1, self.warp_size)
+        first_values: IntArray = np.take_along_axis(warp_values, first[:, :, None], axis=2)[:, :, 0]
+        return self.repeat_in_warps(first_values)
 
     # ── Registers ────────────────────────────────────────────────────────────────────────────────
 

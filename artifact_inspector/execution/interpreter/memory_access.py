@@ -1,4 +1,4 @@
-"""Moves data between registers and global or shared memory, where its values are known."""
+"""Moves data between registers and memory, where its values are known."""
 
 from __future__ import annotations
 
@@ -145,3 +145,16 @@ def _addresses_by_cta(lanes: LaneAccesses, values: Sequence[IntArray | BoolArray
 def _count_array_words(machine: Machine, word_count: int) -> None:
     if machine.shared_memory.content is not None and len(machine.shared_memory.content) > 1:
         machine.counters.arrays += _SHARED_WORD_COST * word_count
+
+
+def load_local(machine: Machine, address: Value, word_count: int, missing_input: str) -> list[Value]:
+    """Words of each lane; the missing input names those that were not stored."""
+    words = machine.local_memory.lane_words
+    values = [words.get(address + 4 * n) if isinstance(address, int) else None for n in range(word_count)]
+    return [machine.unknown_value(missing_input) if value is None else value for value in values]
+
+
+def store_local(machine: Machine, address: int, values: Sequence[Value]) -> None:
+    """Store words of the active lanes."""
+    for word_index, value in enumerate(values):
+        machine.local_memory.store_word(address + 4 * word_index, value, machine.active_mask)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
 from artifact_inspector.execution.interpreter.program import ProgramStep
 
 
@@ -17,13 +15,13 @@ class GlobalAccess(NamedTuple):
     """An access of some CTAs to global memory; all addresses are known."""
 
     step: ProgramStep
-    ctas: NDArray[np.int64]
+    ctas: IntArray
     """Linear numbers of the CTAs that take part."""
-    addresses: NDArray[np.int64]
+    addresses: IntArray
     """Shape (CTAs or 1, lanes)."""
-    mask: NDArray[np.bool_] | None
+    mask: BoolArray | None
     """Lanes that take part, same shape; None means all."""
-    cta_offsets: NDArray[np.int64] | None
+    cta_offsets: IntArray | None
     """Byte offset of each CTA, if all of them share one row of addresses."""
     size: int
     """Bytes per lane."""
@@ -33,7 +31,7 @@ class GlobalAccess(NamedTuple):
     """Whether it is a tensor copy, whose lanes are pieces of a box and no threads."""
 
     @property
-    def active_addresses(self) -> NDArray[np.int64]:
+    def active_addresses(self) -> IntArray:
         """Addresses of the lanes that take part, flat, without the CTA offsets."""
         return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
 
@@ -47,9 +45,9 @@ class SharedMemoryAccess(NamedTuple):
     """An access of one CTA, or of several at equal addresses, to shared memory."""
 
     step: ProgramStep
-    addresses: NDArray[np.int64]
+    addresses: IntArray
     """Shape (CTAs or 1, lanes)."""
-    mask: NDArray[np.bool_] | None
+    mask: BoolArray | None
     """Lanes that take part, same shape; None means all."""
     size: int
     """Bytes per lane."""

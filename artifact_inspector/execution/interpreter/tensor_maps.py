@@ -13,14 +13,16 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.observation import GlobalAccess
 from artifact_inspector.execution.interpreter.values import (
+    BoolArray,
     IntArray,
     Mask,
     UnknownValue,
@@ -31,10 +33,6 @@ from artifact_inspector.execution.interpreter.values import (
     has_lanes,
 )
 from artifact_inspector.execution.launch import Tensor
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 PARAMETER_WINDOW = 0x6000_0000_0000
 """Generic address of the kernel parameters, chosen by this tool."""
@@ -110,9 +108,7 @@ def decode_map(map_bytes: bytes) -> TensorDescriptor | None:
     return TensorDescriptor("a tensor", Tensor(shape, element, tuple(reversed(strides)), low), box, True)
 
 
-def read_maps(
-    memory: GlobalMemory, addresses: NDArray[np.int64]
-) -> list[tuple[TensorDescriptor | None, NDArray[np.int64]]]:
+def read_maps(memory: GlobalMemory, addresses: IntArray) -> list[tuple[TensorDescriptor | None, IntArray]]:
     """The descriptors at some addresses, each with its addresses; None for one that cannot be decoded.
 
     Most CTAs that make a map make the same map.
@@ -179,22 +175,17 @@ def record_box_copies(
         machine.memory.touch(addresses, BOX_ROW_UNIT, is_write=not reads, updates=updates)
 
 
-def _boxes_inside(descriptor: TensorDescriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _boxes_inside(descriptor: TensorDescriptor, starts: IntArray) -> BoolArray:
     """Whether each box is entirely inside its tensor."""
     rank = len(descriptor.tensor.shape)
     box = np.array([*descriptor.box, *(1 for _ in range(rank - len(descriptor.box)))], np.int64)[:rank]
     outside = (starts < 0) | (starts + box[:, None] > np.array(descriptor.tensor.shape)[:, None])
-    inside: NDArray[np.bool_] = np.logical_not(outside.any(axis=0))
+    inside: BoolArray = np.logical_not(outside.any(axis=0))
     return inside
 
 
 def _record_whole_boxes(
-    machine: Machine,
-    descriptor: TensorDescriptor,
-    starts: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    reads: bool,
-    updates: bool,
+    machine: Machine, descriptor: TensorDescriptor, starts: IntArray, rows: IntArray, reads: bool, updates: bool
 ) -> bool:
     """Record complete boxes all at once; False, with nothing recorded, if they are misaligned."""
     memory, index = machine.memory, machine.step.index

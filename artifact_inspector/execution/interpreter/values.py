@@ -124,11 +124,6 @@ def apply(function: Callable[..., Known], /, *values: Value) -> Value:
     return function(*values)
 
 
-def apply_to_arrays(function: Callable[..., Known], /, *values: Value) -> Value:
-    """`apply` for a function that accepts no affine values."""
-    return apply(lambda *operands: function(*map(as_plain_array, operands)), *values)
-
-
 def join_words(low: Value, high: Value) -> Value:
     """A 64-bit number from two registers; arrays are signed, as int64."""
     return apply(lambda a, b: a | ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)

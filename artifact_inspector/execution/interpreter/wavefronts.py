@@ -1,17 +1,16 @@
 """Costs of memory accesses on NVIDIA GPUs: sectors of global memory, wavefronts of shared memory.
 
-The counts are those of ncu: 32-byte sectors for each request of a warp, and wavefronts over 32 banks of 4
-bytes.
+The counts are those of ncu: 32-byte sectors for each request of a warp, and wavefronts over 32 banks of 4 bytes.
 
-**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts). The
-rest was measured with ncu on an H200, see docs/prediction.md.
+**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts). The rest was
+measured with ncu on an H200, see docs/prediction.md.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 BANKS = 32
@@ -21,7 +20,7 @@ LINE = 4 * BANKS
 _NO_SECTOR = np.iinfo(np.int64).max
 
 
-def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, unit_bytes: int = SECTOR) -> int:
+def count_sectors(addresses: IntArray, mask: BoolArray | None, unit_bytes: int = SECTOR) -> int:
     """Distinct sectors, or lines, of each row of lanes, totalled.
 
     Args:
@@ -49,9 +48,7 @@ def lanes_served_together(size: int) -> int:
     return 32 * 4 // max(4, min(size, 16))
 
 
-def count_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, *, loads: bool = False
-) -> tuple[int, int]:
+def count_wavefronts(addresses: IntArray, size: int, mask: BoolArray | None, *, loads: bool = False) -> tuple[int, int]:
     """Wavefronts of accesses to shared memory, and how many there would be without bank conflicts.
 
     A load of 8 or 16 bytes serves twice as many lanes at once if neighbours request the same words and no
@@ -72,15 +69,13 @@ def count_wavefronts(
     return _total_and_ideal(wavefronts.reshape(len(addresses), -1).sum(axis=1), word_addresses >= 0, size)
 
 
-def _total_and_ideal(wavefronts: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
+def _total_and_ideal(wavefronts: IntArray, active: BoolArray, size: int) -> tuple[int, int]:
     """Wavefronts of all rows, and the ideal number: the words of the lanes divided by the banks, if fewer."""
     filled = -(-active.sum(axis=1) * size // (4 * BANKS))
     return int(wavefronts.sum()), int(np.minimum(wavefronts, filled).sum())
 
 
-def lane_groups_served(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], *, is_load: bool
-) -> list[range]:
+def lane_groups_served(addresses: IntArray, size: int, mask: BoolArray, *, is_load: bool) -> list[range]:
     """Lanes of one row that are served together, by the rule of `count_wavefronts`."""
     lanes = len(addresses)
     group_lanes = min(lanes_served_together(size), lanes)
@@ -94,7 +89,7 @@ def lane_groups_served(
     return groups
 
 
-def _served_at_once(word_addresses: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+def _served_at_once(word_addresses: IntArray, size: int) -> BoolArray:
     """Rows, of twice as many lanes as are served together, that one wavefront serves nevertheless."""
     is_joined = _neighbours_agree(word_addresses, 1) | _neighbours_agree(word_addresses, 2)
     if is_joined.any():
@@ -102,16 +97,14 @@ def _served_at_once(word_addresses: NDArray[np.int64], size: int) -> NDArray[np.
     return is_joined
 
 
-def _neighbours_agree(word_addresses: NDArray[np.int64], lane_distance: int) -> NDArray[np.bool_]:
+def _neighbours_agree(word_addresses: IntArray, lane_distance: int) -> BoolArray:
     """Rows in which each lane and the one whose number differs by a bit want the same, or one is inactive."""
     neighbour_words = word_addresses[:, np.arange(word_addresses.shape[1]) ^ lane_distance]
-    agrees: NDArray[np.bool_] = (
-        (word_addresses == neighbour_words) | (word_addresses < 0) | (neighbour_words < 0)
-    ).all(axis=1)
+    agrees: BoolArray = ((word_addresses == neighbour_words) | (word_addresses < 0) | (neighbour_words < 0)).all(axis=1)
     return agrees
 
 
-def _all_words(first_words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _all_words(first_words: IntArray, size: int) -> IntArray:
     """All words of lanes from their first words; negative for lanes that do not take part."""
     words_per_lane = max(size // 4, 1)
     if words_per_lane == 1:
@@ -121,7 +114,7 @@ def _all_words(first_words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     )
 
 
-def _group_wavefronts(word_addresses: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _group_wavefronts(word_addresses: IntArray, size: int) -> IntArray:
     """Wavefronts of each row of lanes that are served together: a bank serves its distinct words in turn."""
     word_addresses = np.sort(_all_words(word_addresses, size), axis=1)
     is_distinct = word_addresses >= 0
@@ -129,19 +122,17 @@ def _group_wavefronts(word_addresses: NDArray[np.int64], size: int) -> NDArray[n
     return _busiest_bank_words(np.where(is_distinct, word_addresses, -1))
 
 
-def _busiest_bank_words(word_addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+def _busiest_bank_words(word_addresses: IntArray) -> IntArray:
     """Words of the busiest bank of each row."""
     rows, _ = np.nonzero(word_addresses >= 0)
     banks = np.bincount(
         rows * BANKS + word_addresses[word_addresses >= 0] % BANKS, minlength=len(word_addresses) * BANKS
     )
-    busiest: NDArray[np.int64] = banks.reshape(-1, BANKS).max(axis=1)
+    busiest: IntArray = banks.reshape(-1, BANKS).max(axis=1)
     return busiest
 
 
-def count_atomics(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, operands: int = 1
-) -> tuple[int, int]:
+def count_atomics(addresses: IntArray, size: int, mask: BoolArray | None, operands: int = 1) -> tuple[int, int]:
     """Wavefronts of atomics on shared memory, which are serialized by bank and by address.
 
     Args:
@@ -158,7 +149,7 @@ def count_atomics(
 
 
 def count_copy_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
+    addresses: IntArray, size: int, mask: BoolArray, source_addresses: IntArray
 ) -> tuple[int, int]:
     """Wavefronts of asynchronous copies through L1, and how many there would be without conflicts.
 
@@ -175,9 +166,7 @@ def count_copy_wavefronts(
     return _total_and_ideal(wavefronts, mask, size)
 
 
-def _copy_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _copy_wavefronts(addresses: IntArray, size: int, mask: BoolArray, source_addresses: IntArray) -> IntArray:
     """Wavefronts of each warp's copy through L1."""
     group_lanes = lanes_served_together(size)
     target_words = _all_words(np.where(mask, addresses >> 2, -1).reshape(-1, group_lanes), size)
@@ -190,12 +179,12 @@ def _copy_wavefronts(
         minlength=len(source_words) * BANKS * BANKS,
     ).reshape(len(source_words), BANKS, BANKS)  # lanes by source bank and target bank
     waits = (pairs.sum(axis=2) - pairs.max(axis=2)).max(axis=1)
-    wavefronts: NDArray[np.int64] = (_busiest_bank_words(target_words) + waits).reshape(len(addresses), -1).sum(axis=1)
+    wavefronts: IntArray = (_busiest_bank_words(target_words) + waits).reshape(len(addresses), -1).sum(axis=1)
     return wavefronts
 
 
 def count_l1_bypass_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
+    addresses: IntArray, size: int, mask: BoolArray, source_addresses: IntArray
 ) -> tuple[int, int]:
     """The same for copies that bypass L1, which write in the order in which data arrives from L2.
 

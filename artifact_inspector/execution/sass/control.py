@@ -19,31 +19,20 @@ from artifact_inspector.execution.interpreter.values import (
     invert_mask,
     widen_to_warps,
 )
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.execution.sass.environment import environment_of
-from artifact_inspector.execution.sass.operands import (
-    RunBuilder,
-    StepRun,
-    destinations,
-    is_zero_register,
-    predicate_reader,
-    register_after,
-    split_words,
-    word_reader,
-    writable_name,
-    write_all,
-)
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 INSTRUCTION_BYTES = 16
 """Bytes of an instruction since sm_70."""
 
 
-def branch_to(statement: SassStatement, target: int | None) -> StepRun:
+def branch_to(statement: SassStatement, target: int | None) -> op.StepRun:
     """A branch with a fixed target.
 
     A warp takes `.U` only if its guard holds in all of its active lanes; otherwise all of them fall through.
     """
-    conditions = [predicate_reader(o) for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
+    conditions = [op.predicate_reader(o) for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
     is_divergent, is_converged, is_unanimous = map(statement.has_modifier, ("DIV", "CONV", "U"))
 
     def run(machine: Machine) -> bool | None:
@@ -66,12 +55,12 @@ def branch_to(statement: SassStatement, target: int | None) -> StepRun:
     return run
 
 
-def _build_indirect_branch(statement: SassStatement) -> StepRun:
+def _build_indirect_branch(statement: SassStatement) -> op.StepRun:
     """BRX, RET: branch to an address in a register, relative to the function (RET) or to itself (BRX)."""
     operand = next(o for o in statement.operands if o.kind is SassOperandKind.REGISTER)
     offset = sum(o.value for o in statement.operands if o.kind is SassOperandKind.NUMBER)
     is_relative = statement.base in ("BRX", "BRXU")
-    reader = word_reader(operand)
+    reader = op.word_reader(operand)
 
     def run(machine: Machine) -> bool | None:
         value = reader(machine)
@@ -99,32 +88,32 @@ def _build_indirect_branch(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_exit(_statement: SassStatement) -> StepRun:
+def _build_exit(_statement: SassStatement) -> op.StepRun:
     return lambda machine: machine.exit_lanes()
 
 
-def _build_join_barrier(statement: SassStatement) -> StepRun:
+def _build_join_barrier(statement: SassStatement) -> op.StepRun:
     barrier = statement.operands[0].name
     return lambda machine: barriers.join_barrier(machine, barrier)
 
 
-def _build_wait(statement: SassStatement) -> StepRun:
+def _build_wait(statement: SassStatement) -> op.StepRun:
     barrier = statement.operands[0].name
     return lambda machine: barriers.wait_at_barrier(machine, barrier)
 
 
-def _build_warp_sync(statement: SassStatement) -> StepRun:
+def _build_warp_sync(statement: SassStatement) -> op.StepRun:
     """WARPSYNC of all lanes merges the parts of a warp; a mask in a register is ignored."""
     is_all_lanes = statement.has_modifier("ALL") or any(o.value == FULL for o in statement.operands)
     return (lambda machine: barriers.wait_at_barrier(machine, "WARPSYNC")) if is_all_lanes else (lambda _machine: None)
 
 
-def _build_leave_barrier(statement: SassStatement) -> StepRun:
+def _build_leave_barrier(statement: SassStatement) -> op.StepRun:
     barrier = next(o.name for o in statement.operands if o.name.startswith("B"))
     return lambda machine: barriers.leave_barrier(machine, barrier)
 
 
-def _build_cta_barrier(statement: SassStatement) -> StepRun:
+def _build_cta_barrier(statement: SassStatement) -> op.StepRun:
     """BAR: a barrier of the CTA; without a thread count it waits for all threads that are running."""
     numbers = [o for o in statement.operands if o.kind is SassOperandKind.NUMBER]
     registers = [o for o in statement.operands if o.kind is SassOperandKind.REGISTER]
@@ -136,7 +125,7 @@ def _build_cta_barrier(statement: SassStatement) -> StepRun:
     return lambda machine: barriers.arrive_at_cta_barrier(machine, name, count, waits=waits)
 
 
-def _build_move_barrier(statement: SassStatement) -> StepRun:
+def _build_move_barrier(statement: SassStatement) -> op.StepRun:
     """BMOV: save a convergence barrier to a register, restore or clear it."""
     target, source_operand = statement.operands[0], statement.operands[1]
 
@@ -144,7 +133,7 @@ def _build_move_barrier(statement: SassStatement) -> StepRun:
         if target.name.startswith("B"):
             machine.barriers[target.name] = machine.saved_barriers.get(source_operand.name, True)
             return
-        if not is_zero_register(target):
+        if not op.is_zero_register(target):
             machine.saved_barriers[target.name] = machine.barriers.get(source_operand.name, True)
             machine.write_register(target.name, machine.unknown_value("lanes of a convergence barrier"))
         if statement.has_modifier("CLEAR"):
@@ -156,18 +145,18 @@ def _build_move_barrier(statement: SassStatement) -> StepRun:
 # ── Special registers ────────────────────────────────────────────────────────────────────────────
 
 
-def _build_special_register(statement: SassStatement) -> StepRun:
-    name, _, source_position = destinations(statement, 0)
+def _build_special_register(statement: SassStatement) -> op.StepRun:
+    name, _, source_position = op.destinations(statement, 0)
     operand = statement.operands[source_position]
     is_pair = statement.base == "CS2R" and not statement.has_modifier("32")
 
     def run(machine: Machine) -> None:
         if name is not None:
-            is_zero = is_zero_register(operand)
+            is_zero = op.is_zero_register(operand)
             value: Value = 0 if is_zero else environment_of(machine).special(machine, operand.name)
             machine.write_register(name, value)
             if is_pair:
-                machine.write_register(register_after(name), value)
+                machine.write_register(op.register_after(name), value)
 
     return run
 
@@ -175,19 +164,19 @@ def _build_special_register(statement: SassStatement) -> StepRun:
 # ── Instructions that always succeed ─────────────────────────────────────────────────────────────
 
 
-def build_success(statement: SassStatement) -> StepRun:
+def build_success(statement: SassStatement) -> op.StepRun:
     """A wait or allocation that succeeds: predicates become true, registers unknown."""
     name, predicates, _ = _destinations(statement)
 
     def run(machine: Machine) -> None:
-        write_all(machine, predicates, True)
+        op.write_all(machine, predicates, True)
         if name is not None:
             machine.write_register(name, machine.unknown_value(f"the result of {statement.opcode}"))
 
     return run
 
 
-def _build_tensor_allocation(statement: SassStatement) -> StepRun:
+def _build_tensor_allocation(statement: SassStatement) -> op.StepRun:
     """UTCATOMSWS: allocate tensor memory from its first column on, as the first CTA does."""
     if not statement.has_modifier("FIND_AND_SET"):
         return _build_no_op(statement)
@@ -196,8 +185,8 @@ def _build_tensor_allocation(statement: SassStatement) -> StepRun:
     register = name or next((o.name for o in statement.operands if o.kind is SassOperandKind.REGISTER), None)
 
     def run(machine: Machine) -> None:
-        write_all(machine, predicates, True)
-        write_all(machine, (register,), 0)
+        op.write_all(machine, predicates, True)
+        op.write_all(machine, (register,), 0)
 
     return run
 
@@ -206,38 +195,31 @@ def _destinations(statement: SassStatement) -> tuple[str | None, list[str | None
     kinds = [operand.kind for operand in statement.operands]
     predicates = [operand for operand in statement.operands if operand.kind is SassOperandKind.PREDICATE]
     if SassOperandKind.REGISTER not in kinds:
-        names: list[str | None] = [o.name for o in predicates if not is_zero_register(o)]
+        names: list[str | None] = [o.name for o in predicates if not op.is_zero_register(o)]
         return None, names[:1], 0
     if next((kind for kind in kinds if kind is not SassOperandKind.PREDICATE), None) is SassOperandKind.REGISTER:
-        return destinations(statement, 0)
-    return None, [writable_name(predicates[0])] if kinds[0] is SassOperandKind.PREDICATE else [], 0
+        return op.destinations(statement, 0)
+    return None, [op.writable_name(predicates[0])] if kinds[0] is SassOperandKind.PREDICATE else [], 0
 
 
-def _build_no_op(_statement: SassStatement) -> StepRun:
+def _build_no_op(_statement: SassStatement) -> op.StepRun:
     return lambda _machine: None
 
 
-CONTROL: Mapping[str, RunBuilder] = {
-    "BRX": _build_indirect_branch,
-    "BRXU": _build_indirect_branch,
-    "RET": _build_indirect_branch,
-    "EXIT": _build_exit,
-    "KILL": _build_exit,
-    "BPT": _build_exit,
+CONTROL: Mapping[str, op.RunBuilder] = {
+    **dict.fromkeys(("BRX", "BRXU", "RET"), _build_indirect_branch),
+    **dict.fromkeys(("EXIT", "KILL", "BPT"), _build_exit),
     "BSSY": _build_join_barrier,
     "BSYNC": _build_wait,
     "BREAK": _build_leave_barrier,
     "BMOV": _build_move_barrier,
     "BAR": _build_cta_barrier,
-    "S2R": _build_special_register,
-    "S2UR": _build_special_register,
-    "CS2R": _build_special_register,
-    "CS2UR": _build_special_register,
+    **dict.fromkeys(("S2R", "S2UR", "CS2R", "CS2UR"), _build_special_register),
     "UTCATOMSWS": _build_tensor_allocation,
     "WARPSYNC": _build_warp_sync,
 }
 
-NO_OPS = split_words("""
+NO_OPS = op.split_words("""
     NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP LDGDEPBAR
     ARRIVES WARPGROUP WARPGROUPSET UTMACMDFLUSH UTMACCTL UTMAPF UBLKPF UTCBAR UTCCP UTCSHIFT UCGABAR_ARV
     UCGABAR_WAIT PREEXIT ACQBULK PMTRIG UVIRTCOUNT ENDCOLLECTIVE SETMAXREG STTM UTCHMMA UTCQMMA UTCIMMA

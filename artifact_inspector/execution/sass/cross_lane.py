@@ -27,17 +27,7 @@ from artifact_inspector.execution.interpreter.values import (
     move_lanes,
     widen_to_warps,
 )
-from artifact_inspector.execution.interpreter.warps import first_of_warps, repeat_in_warps
-from artifact_inspector.execution.sass.operands import (
-    RunBuilder,
-    StepRun,
-    destinations,
-    predicate_reader,
-    wide_reader,
-    word_reader,
-    writable_name,
-    write_all,
-)
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 
@@ -60,15 +50,15 @@ def _activate_warps(machine: Machine) -> Mask:
     return mask
 
 
-def _build_to_uniform(statement: SassStatement) -> StepRun:
+def _build_to_uniform(statement: SassStatement) -> op.StepRun:
     """R2UR: the first active lane's value for the warp."""
-    name, predicates, at = destinations(statement, 0)
-    reader = word_reader(statement.operands[at])
+    name, predicates, at = op.destinations(statement, 0)
+    reader = op.word_reader(statement.operands[at])
 
     def run(machine: Machine) -> None:
         value, mask = reader(machine), _activate_warps(machine)
-        write_all(machine, (name,), _first_active_value(machine, value, mask))
-        write_all(machine, predicates, True)
+        op.write_all(machine, (name,), _first_active_value(machine, value, mask))
+        op.write_all(machine, predicates, True)
 
     return run
 
@@ -78,15 +68,15 @@ def _first_active_value(machine: Machine, value: Value, mask: Mask) -> Value:
         return value
     if isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray):
         return value
-    return move_lanes(lambda plane: first_of_warps(machine, plane, mask), value)
+    return move_lanes(lambda plane: machine.first_of_warps(plane, mask), value)
 
 
-def _build_elect(statement: SassStatement) -> StepRun:
-    name, predicates, _ = destinations(statement, 0)
+def _build_elect(statement: SassStatement) -> op.StepRun:
+    name, predicates, _ = op.destinations(statement, 0)
 
     def run(machine: Machine) -> None:
-        first = repeat_in_warps(machine, _lanes_by_warp(machine, machine.active_mask).argmax(axis=2))
-        write_all(machine, predicates[:1], np.asarray(machine.lane_numbers == first))
+        first = machine.repeat_in_warps(_lanes_by_warp(machine, machine.active_mask).argmax(axis=2))
+        op.write_all(machine, predicates[:1], np.asarray(machine.lane_numbers == first))
         if name is not None:
             _activate_warps(machine)
             machine.write_register(name, first)
@@ -94,13 +84,13 @@ def _build_elect(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_vote(statement: SassStatement) -> StepRun:
+def _build_vote(statement: SassStatement) -> op.StepRun:
     first, *later_operands = statement.operands
     has_register = first.kind is SassOperandKind.REGISTER
-    name = writable_name(first) if has_register else None
+    name = op.writable_name(first) if has_register else None
     target = later_operands[0] if has_register and len(later_operands) > 1 else first
-    predicates = [None if target.kind is SassOperandKind.REGISTER else writable_name(target)]
-    reader = predicate_reader(statement.operands[-1])
+    predicates = [None if target.kind is SassOperandKind.REGISTER else op.writable_name(target)]
+    reader = op.predicate_reader(statement.operands[-1])
     requires_all, requires_equal = statement.has_modifier("ALL"), statement.has_modifier("EQ")
 
     def run(machine: Machine) -> None:
@@ -117,11 +107,11 @@ def _build_vote(statement: SassStatement) -> StepRun:
         else:
             on = _lanes_by_warp(machine, mask)
             votes = np.logical_and(on, _lanes_by_warp(machine, data_of(value)))
-            ballot = repeat_in_warps(machine, _pack_bits(votes))
+            ballot = machine.repeat_in_warps(_pack_bits(votes))
             warp_results = np.all(votes == on, axis=2) if requires_all else np.any(votes, axis=2)
-            vote_result = repeat_in_warps(machine, warp_results)
-        write_all(machine, (name,), ballot)
-        write_all(machine, predicates, vote_result)
+            vote_result = machine.repeat_in_warps(warp_results)
+        op.write_all(machine, (name,), ballot)
+        op.write_all(machine, predicates, vote_result)
 
     return run
 
@@ -132,18 +122,18 @@ def _pack_bits(lanes: BoolArray) -> IntArray:
     return bits
 
 
-def _build_shuffle(statement: SassStatement) -> StepRun:
+def _build_shuffle(statement: SassStatement) -> op.StepRun:
     """SHFL: read another lane's register."""
-    name, predicates, at = destinations(statement, 0)
-    readers = [word_reader(operand) for operand in statement.operands[at : at + 3]]
+    name, predicates, at = op.destinations(statement, 0)
+    readers = [op.word_reader(operand) for operand in statement.operands[at : at + 3]]
     kind = statement.modifiers[0]
 
     def run(machine: Machine) -> None:
         source_value, *lane_operands = [machine.resolve_active(reader(machine)) for reader in readers]
         unknown = next((value for value in lane_operands if isinstance(value, UnknownValue)), None)
         if unknown is not None:
-            write_all(machine, predicates, UnknownValue(False, True, unknown.missing_inputs))
-            write_all(machine, (name,), UnknownValue(0, FULL, unknown.missing_inputs))
+            op.write_all(machine, predicates, UnknownValue(False, True, unknown.missing_inputs))
+            op.write_all(machine, (name,), UnknownValue(0, FULL, unknown.missing_inputs))
             return
         step, limit = (as_word(data_of(value)) for value in lane_operands)
         lane_numbers = machine.lane_numbers
@@ -155,9 +145,9 @@ def _build_shuffle(statement: SassStatement) -> StepRun:
         }[kind]  # fmt: skip
         inside = source_lanes >= upper_bound if kind == "UP" else source_lanes <= upper_bound
         clamped_lanes = np.where(inside, source_lanes, lane_numbers) & 31
-        write_all(machine, predicates, True if inside.all() else inside)
+        op.write_all(machine, predicates, True if inside.all() else inside)
         gathered = move_lanes(lambda plane: _gather_lanes(machine, as_word(plane), clamped_lanes), source_value)
-        write_all(machine, (name,), collapse_unknown(gathered))
+        op.write_all(machine, (name,), collapse_unknown(gathered))
 
     return run
 
@@ -179,10 +169,10 @@ _REDUCTIONS: Mapping[str, tuple[np.ufunc, int]] = {
 }  # fmt: skip
 
 
-def _build_reduce(statement: SassStatement) -> StepRun:
+def _build_reduce(statement: SassStatement) -> op.StepRun:
     """REDUX: a reduction over the active lanes of a warp."""
-    name, _, at = destinations(statement, 0)
-    reader = word_reader(statement.operands[at])
+    name, _, at = op.destinations(statement, 0)
+    reader = op.word_reader(statement.operands[at])
     function, neutral = next((_REDUCTIONS[m] for m in statement.modifiers if m in _REDUCTIONS), _REDUCTIONS["AND"])
     is_signed, is_float = statement.has_modifier("S32"), statement.has_modifier("F32")
 
@@ -200,41 +190,39 @@ def _build_reduce(statement: SassStatement) -> StepRun:
         masked_values = np.where(_lanes_by_warp(machine, mask), warp_values, neutral)
         reduced: NDArray[np.int64] = function.reduce(masked_values, axis=2) & FULL
         same = (reduced == reduced.flat[0]).all()
-        machine.write_register(name, int(reduced.flat[0]) if same else repeat_in_warps(machine, reduced))
+        machine.write_register(name, int(reduced.flat[0]) if same else machine.repeat_in_warps(reduced))
 
     return run
 
 
-def _build_match(statement: SassStatement) -> StepRun:
+def _build_match(statement: SassStatement) -> op.StepRun:
     """MATCH: the lanes that hold the same number; ALL also tests whether all of them do."""
-    name, predicates, at = destinations(statement, 0)
+    name, predicates, at = op.destinations(statement, 0)
     operand, requires_all = statement.operands[at], statement.has_modifier("ALL")
-    reader = wide_reader(operand) if statement.has_modifier("U64") else word_reader(operand)
+    reader = op.wide_reader(operand) if statement.has_modifier("U64") else op.word_reader(operand)
 
     def run(machine: Machine) -> None:
         value, mask = machine.resolve_active(reader(machine)), machine.active_mask
         if isinstance(value, UnknownValue):
-            write_all(machine, (name,), UnknownValue(0, FULL, value.missing_inputs))
-            write_all(machine, predicates, UnknownValue(False, True, value.missing_inputs))
+            op.write_all(machine, (name,), UnknownValue(0, FULL, value.missing_inputs))
+            op.write_all(machine, predicates, UnknownValue(False, True, value.missing_inputs))
             return
         on, warp_values = _lanes_by_warp(machine, mask), _words_by_warp(machine, value)
         equal = (warp_values[:, :, :, None] == warp_values[:, :, None, :]) & on[:, :, None, :]
         matching_lanes = _pack_bits(equal).reshape(-1, machine.threads)
         is_all_equal = (equal == on[:, :, None, :]).all(axis=3).reshape(-1, machine.threads)
-        write_all(machine, (name,), np.where(is_all_equal, matching_lanes, 0) if requires_all else matching_lanes)
-        write_all(machine, predicates, is_all_equal if requires_all else True)
+        op.write_all(machine, (name,), np.where(is_all_equal, matching_lanes, 0) if requires_all else matching_lanes)
+        op.write_all(machine, predicates, is_all_equal if requires_all else True)
 
     return run
 
 
-LANES: Mapping[str, RunBuilder] = {
+LANES: Mapping[str, op.RunBuilder] = {
     "R2UR": _build_to_uniform,
     "ELECT": _build_elect,
-    "VOTE": _build_vote,
-    "VOTEU": _build_vote,
+    **dict.fromkeys(("VOTE", "VOTEU"), _build_vote),
     "SHFL": _build_shuffle,
-    "REDUX": _build_reduce,
-    "CREDUX": _build_reduce,
+    **dict.fromkeys(("REDUX", "CREDUX"), _build_reduce),
     "MATCH": _build_match,
 }
 """Opcode without modifiers → builder of its run."""

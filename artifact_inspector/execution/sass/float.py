@@ -1,9 +1,8 @@
 """SASS floating-point instructions with known inputs.
 
-Floats are simulated for one purpose: integer division is computed with them, and values derived from
-arguments may be divided. Loaded data is unknown anyway. Approximations whose last bits are not documented
-(`MUFU.EX2` and the like) are unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of
-1 ulp.
+Floats are simulated for one purpose: integer division is computed with them, and values derived from arguments may be
+divided. Loaded data is unknown anyway. Approximations whose last bits are not documented (`MUFU.EX2` and the like) are
+unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of 1 ulp.
 
 **Source** CUDA C++ Programming Guide, "Intrinsic Functions": rcp is off by 1 ulp at most.
 """
@@ -42,20 +41,7 @@ from artifact_inspector.execution.interpreter.values import (
     join_words,
     select_lanes,
 )
-from artifact_inspector.execution.sass.operands import (
-    Reader,
-    RunBuilder,
-    StepRun,
-    destinations,
-    is_zero_register,
-    predicate_reader,
-    split_predicates,
-    unknown_run,
-    word_reader,
-    writable_name,
-    write_run,
-    write_wide,
-)
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 _Floats: TypeAlias = NDArray[np.floating[Any]]
@@ -77,11 +63,11 @@ def _flush_denormals(value: _Floats) -> _Floats:
     return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
 
 
-def _unknown_result(name: str | None, statement: SassStatement) -> StepRun:
-    return unknown_run(name, f"the result of {statement.opcode}")
+def _unknown_result(name: str | None, statement: SassStatement) -> op.StepRun:
+    return op.unknown_run(name, f"the result of {statement.opcode}")
 
 
-def _float_reader(function: Callable[..., Known], *readers: Reader) -> Reader:
+def _float_reader(function: Callable[..., Known], *readers: op.Reader) -> op.Reader:
     """Reader of a function of float registers, without warnings of overflows and NaNs."""
 
     def call_quietly(*values: Known) -> Known:
@@ -91,10 +77,10 @@ def _float_reader(function: Callable[..., Known], *readers: Reader) -> Reader:
     return lambda machine: apply(call_quietly, *(reader(machine) for reader in readers))
 
 
-def _arithmetic_builder(function: Callable[..., _Floats]) -> RunBuilder:
-    def build(statement: SassStatement) -> StepRun:
-        name, _, at = destinations(statement, 0)
-        sources, _ = split_predicates(statement.operands[at:])
+def _arithmetic_builder(function: Callable[..., _Floats]) -> op.RunBuilder:
+    def build(statement: SassStatement) -> op.StepRun:
+        name, _, at = op.destinations(statement, 0)
+        sources, _ = op.split_predicates(statement.operands[at:])
         flushes_denormals = statement.has_modifier("FTZ")
 
         def compute(*values: Known) -> Word:
@@ -105,7 +91,9 @@ def _arithmetic_builder(function: Callable[..., _Floats]) -> RunBuilder:
 
         if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # other rounding modes
             return _unknown_result(name, statement)
-        return write_run(name, _float_reader(compute, *(word_reader(operand, is_float=True) for operand in sources)))
+        return op.write_run(
+            name, _float_reader(compute, *(op.word_reader(operand, is_float=True) for operand in sources))
+        )
 
     return build
 
@@ -119,11 +107,11 @@ _COMPARISONS: Mapping[str, tuple[np.ufunc, bool]] = {
 }  # fmt: skip
 
 
-def _build_compare(statement: SassStatement) -> StepRun:
+def _build_compare(statement: SassStatement) -> op.StepRun:
     operands = statement.operands
-    targets = [*map(writable_name, operands[:2])]
+    targets = [*map(op.writable_name, operands[:2])]
     name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
-    combine_reader: Reader = predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
+    combine_reader: op.Reader = op.predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
     is_or, is_xor = statement.has_modifier("OR"), statement.has_modifier("XOR")
 
     def compare(a: Known, b: Known) -> Mask:
@@ -132,7 +120,7 @@ def _build_compare(statement: SassStatement) -> StepRun:
         comparison = np.where(np.isnan(x) | np.isnan(y), nan_result, function(x, y))
         return comparison if comparison.ndim else bool(comparison)
 
-    read_comparison = _float_reader(compare, *(word_reader(operand, is_float=True) for operand in operands[2:4]))
+    read_comparison = _float_reader(compare, *(op.word_reader(operand, is_float=True) for operand in operands[2:4]))
 
     def run(machine: Machine) -> None:
         unknown_result = machine.unknown_value(f"the result of {statement.opcode}")
@@ -149,13 +137,13 @@ def _build_compare(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_min_max(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+def _build_min_max(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
     first, second, *predicates = statement.operands[at:]
     if len(predicates) != 1 or statement.has_modifier("NAN") or statement.has_modifier("XORSIGN"):
         return _unknown_result(name, statement)
-    left_reader, right_reader = word_reader(first, is_float=True), word_reader(second, is_float=True)
-    picks_minimum = predicate_reader(predicates[0])
+    left_reader, right_reader = op.word_reader(first, is_float=True), op.word_reader(second, is_float=True)
+    picks_minimum = op.predicate_reader(predicates[0])
 
     def pick(machine: Machine) -> Value:
         a, b = left_reader(machine), right_reader(machine)
@@ -163,7 +151,7 @@ def _build_min_max(statement: SassStatement) -> StepRun:
         maximum = apply(lambda x, y: float32_bits(np.fmax(float_of(x), float_of(y))), a, b)
         return select_lanes(picks_minimum(machine), minimum, maximum)
 
-    return write_run(name, pick)
+    return op.write_run(name, pick)
 
 
 # ── Conversions ──────────────────────────────────────────────────────────────────────────────────
@@ -186,16 +174,16 @@ _ROUNDINGS = ("RP", "RM", "RZ")
 _NARROW = {"U8": 8, "S8": 8, "U16": 16, "S16": 16}
 
 
-def _build_from_integer(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+def _build_from_integer(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
     operand = statement.operands[at]
     modifiers = statement.modifiers
     rounding = next((m for m in modifiers if m in _ROUNDINGS), None)
     kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
     if any(m in modifiers for m in ("F16", "F64", "BF16")):
         return _unknown_result(name, statement)
-    low_reader = word_reader(operand)
-    high_reader = word_reader(operand, word_offset=1) if kind in ("U64", "S64") else None
+    low_reader = op.word_reader(operand)
+    high_reader = op.word_reader(operand, word_offset=1) if kind in ("U64", "S64") else None
     shift = next((8 * int(s[1]) for s in operand.suffixes if s in ("B1", "B2", "B3")), 0)
     shift = 16 if "H1" in operand.suffixes else shift
 
@@ -213,16 +201,16 @@ def _build_from_integer(statement: SassStatement) -> StepRun:
         value = low_reader(machine) if high_reader is None else join_words(low_reader(machine), high_reader(machine))
         return apply(partial(apply_distinct, convert_number), value)
 
-    return write_run(name, read_converted)
+    return op.write_run(name, read_converted)
 
 
-def _build_to_integer(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+def _build_to_integer(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
     modifiers = statement.modifiers
     kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
     if any(m in modifiers for m in ("F16", "F64", "BF16")):
         return _unknown_result(name, statement)
-    reader = word_reader(statement.operands[at], is_float=True)
+    reader = op.word_reader(statement.operands[at], is_float=True)
     bits, is_unsigned = int(kind[1:]), kind[0] == "U"
     lowest, highest = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
     round_number = next((_TO_INTEGER[m] for m in modifiers if m in _TO_INTEGER), round)
@@ -238,29 +226,29 @@ def _build_to_integer(statement: SassStatement) -> StepRun:
         return apply(partial(apply_distinct, convert_number), reader(machine))
 
     if bits == 64:
-        return lambda machine: write_wide(machine, name, read_converted(machine))
-    return write_run(name, lambda machine: apply(lambda v: v & FULL, read_converted(machine)))
+        return lambda machine: op.write_wide(machine, name, read_converted(machine))
+    return op.write_run(name, lambda machine: apply(lambda v: v & FULL, read_converted(machine)))
 
 
 _TO_INTEGER: Mapping[str, Callable[[Fraction], int]] = {"TRUNC": int, "FLOOR": math.floor, "CEIL": math.ceil}
 """Rounding → function; to the nearest even number by default."""
 
 
-def _build_reciprocal(statement: SassStatement) -> StepRun:
+def _build_reciprocal(statement: SassStatement) -> op.StepRun:
     """MUFU: only the reciprocal."""
-    name, _, at = destinations(statement, 0)
+    name, _, at = op.destinations(statement, 0)
     if statement.modifiers != ("RCP",):
         return _unknown_result(name, statement)
-    reader = word_reader(statement.operands[at], is_float=True)
-    return write_run(name, _float_reader(lambda v: float32_bits(np.float32(1) / float_of(v)), reader))
+    reader = op.word_reader(statement.operands[at], is_float=True)
+    return op.write_run(name, _float_reader(lambda v: float32_bits(np.float32(1) / float_of(v)), reader))
 
 
-def _build_half_pair(statement: SassStatement) -> StepRun:
+def _build_half_pair(statement: SassStatement) -> op.StepRun:
     """HFMA2 of zeros and two numbers: loads a constant."""
-    name, _, at = destinations(statement, 0)
+    name, _, at = op.destinations(statement, 0)
     first, second, *constants = statement.operands[at:]
     numbers = [o for o in constants if o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER)]
-    if not (is_zero_register(first) and is_zero_register(second) and len(numbers) == len(constants) == 2):
+    if not (op.is_zero_register(first) and op.is_zero_register(second) and len(numbers) == len(constants) == 2):
         return _unknown_result(name, statement)
     if statement.has_modifier("BF16_V2") or statement.has_modifier("BF16"):
         half_words = [int(np.float32(o.float_value or o.value).view(np.uint32)) >> 16 for o in numbers]
@@ -268,10 +256,10 @@ def _build_half_pair(statement: SassStatement) -> StepRun:
         with np.errstate(over="ignore"):  # too large a number becomes infinite
             half_words = [int(np.float16(o.float_value or o.value).view(np.uint16)) for o in numbers]
     value = half_words[0] << 16 | half_words[1]
-    return write_run(name, lambda _machine: value)
+    return op.write_run(name, lambda _machine: value)
 
 
-def _build_division_check(statement: SassStatement) -> StepRun:
+def _build_division_check(statement: SassStatement) -> op.StepRun:
     """FCHK: whether a division needs the slow path; not simulated."""
     name = statement.operands[0].name
     return lambda machine: machine.write_register(
@@ -279,14 +267,13 @@ def _build_division_check(statement: SassStatement) -> StepRun:
     )
 
 
-FLOAT: Mapping[str, RunBuilder] = {
+FLOAT: Mapping[str, op.RunBuilder] = {
     "FADD": _arithmetic_builder(lambda a, b: a + b),
     "FMUL": _arithmetic_builder(lambda a, b: a * b),
     "FFMA": _arithmetic_builder(_fused_multiply_add),
     "FSETP": _build_compare,
     "FMNMX": _build_min_max,
-    "I2F": _build_from_integer,
-    "I2FP": _build_from_integer,
+    **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
     "F2I": _build_to_integer,
     "MUFU": _build_reciprocal,
     "HFMA2": _build_half_pair,

@@ -28,49 +28,27 @@ from artifact_inspector.execution.interpreter.values import (
     invert,
     select_lanes,
 )
-from artifact_inspector.execution.sass.operands import (
-    Reader,
-    RunBuilder,
-    StepRun,
-    build_move,
-    destinations,
-    is_zero_register,
-    minimum,
-    operation_builder,
-    predicate_and,
-    predicate_or,
-    predicate_reader,
-    predicate_xor,
-    split_predicates,
-    unsupported_run,
-    wide_reader,
-    word_reader,
-    writable_name,
-    write_all,
-    write_run,
-    write_sum,
-    write_wide,
-)
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassOperand, SassStatement
 
 # ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _addend_reader(operand: SassOperand) -> Reader:
+def _addend_reader(operand: SassOperand) -> op.Reader:
     """Reader of an addend before truncation to 32 bits: `-b` is `~b + 1`, whose carry counts."""
     if not operand.is_negated:
-        return word_reader(operand)
-    positive_reader = word_reader(operand._replace(is_negated=False))
+        return op.word_reader(operand)
+    positive_reader = op.word_reader(operand._replace(is_negated=False))
     return lambda machine: apply(lambda v: (v ^ FULL) + 1, positive_reader(machine))
 
 
-def _carry_readers(statement: SassStatement, operands: Sequence[SassOperand]) -> list[Reader]:
+def _carry_readers(statement: SassStatement, operands: Sequence[SassOperand]) -> list[op.Reader]:
     """Readers of the carries that an instruction with `.X` adds, as numbers."""
 
-    def as_addend(reader: Reader) -> Reader:
+    def as_addend(reader: op.Reader) -> op.Reader:
         return lambda machine: apply(to_number, reader(machine))
 
-    return [as_addend(predicate_reader(operand)) for operand in operands] if statement.has_modifier("X") else []
+    return [as_addend(op.predicate_reader(operand)) for operand in operands] if statement.has_modifier("X") else []
 
 
 def _sum(first: Number, *addends: Number) -> Number:
@@ -83,27 +61,29 @@ def _sum_64(*values: Number) -> Number:
     return wrap_int64(_sum(*values))
 
 
-def _build_add(statement: SassStatement) -> StepRun:
-    name, carry_predicates, at = destinations(statement, 2)
-    sources, carries = split_predicates(statement.operands[at:])
+def _build_add(statement: SassStatement) -> op.StepRun:
+    name, carry_predicates, at = op.destinations(statement, 2)
+    sources, carries = op.split_predicates(statement.operands[at:])
     if statement.has_modifier("64"):
-        terms = [wide_reader(operand) for operand in sources]
-        return lambda machine: write_wide(machine, name, apply(_sum_64, *(term(machine) for term in terms)))
+        terms = [op.wide_reader(operand) for operand in sources]
+        return lambda machine: op.write_wide(machine, name, apply(_sum_64, *(term(machine) for term in terms)))
     terms = [*map(_addend_reader, sources), *_carry_readers(statement, carries)]
-    return lambda machine: write_sum(machine, name, carry_predicates, apply(_sum, *(term(machine) for term in terms)))
+    return lambda machine: op.write_sum(
+        machine, name, carry_predicates, apply(_sum, *(term(machine) for term in terms))
+    )
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _build_multiply(statement: SassStatement) -> StepRun:
-    name, carry_predicates, at = destinations(statement, 1)
+def _build_multiply(statement: SassStatement) -> op.StepRun:
+    name, carry_predicates, at = op.destinations(statement, 1)
     first, second, third, *carry_operands = statement.operands[at:]
-    left_reader, right_reader = word_reader(first), word_reader(second)
+    left_reader, right_reader = op.word_reader(first), op.word_reader(second)
     carry_readers = _carry_readers(statement, carry_operands)
     is_high, is_unsigned = statement.has_modifier("HI"), statement.has_modifier("U32")
     if is_high or statement.has_modifier("WIDE"):
-        wide_addend_reader = wide_reader(third)
+        wide_addend_reader = op.wide_reader(third)
 
         def product(a: Number, b: Number) -> Number:
             return wrap_int64(a * b if is_unsigned else as_signed(a) * as_signed(b))
@@ -113,21 +93,21 @@ def _build_multiply(statement: SassStatement) -> StepRun:
             addend = wide_addend_reader(machine)
             total = apply(_sum_64, product_value, addend, *(reader(machine) for reader in carry_readers))
             if carry_predicates:
-                write_all(machine, carry_predicates, as_predicate(apply(_is_below_unsigned, total, addend)))
+                op.write_all(machine, carry_predicates, as_predicate(apply(_is_below_unsigned, total, addend)))
             if not is_high:
-                write_wide(machine, name, total)
+                op.write_wide(machine, name, total)
             elif name is not None:
                 machine.write_register(name, apply(lambda t: (t >> 32) & FULL, total))
 
         return run_wide
-    if (is_zero_register(first) or is_zero_register(second)) and not carry_operands and not carry_predicates:
-        return build_move(statement, at + 2)
+    if (op.is_zero_register(first) or op.is_zero_register(second)) and not carry_operands and not carry_predicates:
+        return op.build_move(statement, at + 2)
     readers = [left_reader, right_reader, _addend_reader(third), *carry_readers]
 
     def multiply_add(a: Number, b: Number, *addends: Number) -> Number:
         return _sum((a * b) & FULL, *addends)
 
-    return lambda machine: write_sum(
+    return lambda machine: op.write_sum(
         machine, name, carry_predicates, apply(multiply_add, *(reader(machine) for reader in readers))
     )
 
@@ -156,18 +136,18 @@ def _choose(mask: Mask, yes: Number, no: Number) -> IntArray:
     return np.where(mask, as_plain_array(yes), as_plain_array(no))
 
 
-def _build_shift(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
-    low_reader, amount_reader, *high_readers = map(word_reader, statement.operands[at:])
-    high_reader: Reader = high_readers[0] if high_readers else (lambda _machine: 0)
+def _build_shift(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
+    low_reader, amount_reader, *high_readers = map(op.word_reader, statement.operands[at:])
+    high_reader: op.Reader = high_readers[0] if high_readers else (lambda _machine: 0)
     is_left, is_high = "L" in statement.modifiers[:1], statement.has_modifier("HI")
     is_signed = not is_left and any(kind in statement.modifiers for kind in ("S32", "S64"))
     wraps, most = statement.has_modifier("W"), 63 if {"U64", "S64"} & {*statement.modifiers} else 32
 
     def shift(low: Number, shift_amount: Number, high_word: Number) -> Number:
-        amount = as_plain_array(shift_amount & (63 if most == 63 else 31)) if wraps else minimum(shift_amount, most)
+        amount = as_plain_array(shift_amount & (63 if most == 63 else 31)) if wraps else op.minimum(shift_amount, most)
         if is_left:
-            return _shift_left_high(low, amount, high_word) if is_high else (low << minimum(amount, 32)) & FULL
+            return _shift_left_high(low, amount, high_word) if is_high else (low << op.minimum(amount, 32)) & FULL
         if is_high:
             return (as_signed(high_word) >> amount) & FULL if is_signed else high_word >> amount
         if not is_signed:
@@ -180,7 +160,7 @@ def _build_shift(statement: SassStatement) -> StepRun:
             return _shift_pair_right(low, signed_high & FULL, amount)
         return (signed_high >> (amount - 32)) & FULL
 
-    return write_run(
+    return op.write_run(
         name, lambda machine: apply(shift, low_reader(machine), amount_reader(machine), high_reader(machine))
     )
 
@@ -196,14 +176,14 @@ def _shift_left_high(low: Number, amount: Word, high_word: Number) -> Number:
     return (low << (amount - 32)) & FULL
 
 
-def _build_lea(statement: SassStatement) -> StepRun:
-    name, carry_predicates, at = destinations(statement, 1)
-    (first, second, *shift_operands), carries = split_predicates(statement.operands[at:])
+def _build_lea(statement: SassStatement) -> op.StepRun:
+    name, carry_predicates, at = op.destinations(statement, 1)
+    (first, second, *shift_operands), carries = op.split_predicates(statement.operands[at:])
     carry_readers = _carry_readers(statement, carries)
     is_high, extends = statement.has_modifier("HI"), statement.has_modifier("SX32")
-    base_reader, addend_reader = word_reader(first), _addend_reader(second)
-    amount_reader = word_reader(shift_operands[-1])
-    high_reader: Reader = word_reader(shift_operands[0]) if len(shift_operands) > 1 else (lambda _machine: 0)
+    base_reader, addend_reader = op.word_reader(first), _addend_reader(second)
+    amount_reader = op.word_reader(shift_operands[-1])
+    high_reader: op.Reader = op.word_reader(shift_operands[0]) if len(shift_operands) > 1 else (lambda _machine: 0)
 
     def scale_address(value: Number, high_word: Number, shift: Number) -> Number:
         if not is_high:
@@ -215,7 +195,7 @@ def _build_lea(statement: SassStatement) -> StepRun:
         high_word = high_reader(machine)
         scaled = apply(scale_address, base_reader(machine), high_word, amount_reader(machine))
         total = apply(_sum, scaled, addend_reader(machine), *(reader(machine) for reader in carry_readers))
-        write_sum(machine, name, carry_predicates, total)
+        op.write_sum(machine, name, carry_predicates, total)
 
     return run
 
@@ -226,19 +206,19 @@ _COMPARISONS: Mapping[str, Callable[[Number, Number], Known]] = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq,
     "NE": operator.ne,
 }  # fmt: skip
-_COMBINATIONS = {"AND": predicate_and, "OR": predicate_or, "XOR": predicate_xor}
+_COMBINATIONS = {"AND": op.predicate_and, "OR": op.predicate_or, "XOR": op.predicate_xor}
 
 
-def _build_compare(statement: SassStatement) -> StepRun:
+def _build_compare(statement: SassStatement) -> op.StepRun:
     modifiers = statement.modifiers
-    target, inverse_target = map(writable_name, statement.operands[:2])
+    target, inverse_target = map(op.writable_name, statement.operands[:2])
     first, second, combine, *low_operands = statement.operands[2:]
     name = next((m for m in modifiers if m in _COMPARISONS), None)
     is_unsigned, is_wide = (any(kind in modifiers for kind in kinds) for kinds in (("U32", "U64"), ("S64", "U64")))
-    left_reader, right_reader = map(wide_reader if is_wide else word_reader, (first, second))
-    combine_reader = predicate_reader(combine)
-    low_result_reader = predicate_reader(low_operands[0]) if low_operands and "EX" in modifiers else None
-    combination = next((_COMBINATIONS[m] for m in modifiers if m in _COMBINATIONS), predicate_and)
+    left_reader, right_reader = map(op.wide_reader if is_wide else op.word_reader, (first, second))
+    combine_reader = op.predicate_reader(combine)
+    low_result_reader = op.predicate_reader(low_operands[0]) if low_operands and "EX" in modifiers else None
+    combination = next((_COMBINATIONS[m] for m in modifiers if m in _COMBINATIONS), op.predicate_and)
 
     def as_ordered(value: Number) -> Number:
         if is_wide:
@@ -256,9 +236,9 @@ def _build_compare(statement: SassStatement) -> StepRun:
             return compare(a, b, _COMPARISONS[name])
         is_equal, low_result = as_predicate(apply(operator.eq, a, b)), low_result_reader(machine)
         if name == "NE":
-            return predicate_or(invert(is_equal), low_result)
-        continued = predicate_and(is_equal, low_result)
-        return continued if name == "EQ" else predicate_or(compare(a, b, _COMPARISONS[f"{name[0]}T"]), continued)
+            return op.predicate_or(invert(is_equal), low_result)
+        continued = op.predicate_and(is_equal, low_result)
+        return continued if name == "EQ" else op.predicate_or(compare(a, b, _COMPARISONS[f"{name[0]}T"]), continued)
 
     def run(machine: Machine) -> None:
         comparison, combined_predicate = read_comparison(machine), combine_reader(machine)
@@ -270,14 +250,14 @@ def _build_compare(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_min_max(statement: SassStatement) -> StepRun:
+def _build_min_max(statement: SassStatement) -> op.StepRun:
     """IMNMX, VIMNMX: the smaller if the predicate holds, otherwise the larger; VIADDMNMX adds first."""
-    name, _, at = destinations(statement, 0)
-    sources, predicates = split_predicates(statement.operands[at:])
+    name, _, at = op.destinations(statement, 0)
+    sources, predicates = op.split_predicates(statement.operands[at:])
     is_unsigned, adds_first = statement.has_modifier("U32"), "ADD" in statement.base
-    readers, picks_minimum = [*map(word_reader, sources)], predicate_reader(predicates[-1])
+    readers, picks_minimum = [*map(op.word_reader, sources)], op.predicate_reader(predicates[-1])
     if any("x2" in m or m in ("RELU", "U16", "S16", "U8", "S8", "S64", "U64") for m in statement.modifiers):
-        return unsupported_run(name, statement.opcode)
+        return op.unsupported_run(name, statement.opcode)
 
     def find_minimum(sign: int, *operands: Number) -> Number:
         """The smallest of the operands; the largest if the sign is -1."""
@@ -295,24 +275,18 @@ def _build_min_max(statement: SassStatement) -> StepRun:
         smallest, largest = (apply(lambda *v, sign=sign: find_minimum(sign, *v), *values) for sign in (1, -1))
         return select_lanes(picks_minimum(machine), smallest, largest)
 
-    return write_run(name, pick_value)
+    return op.write_run(name, pick_value)
 
 
-INTEGER: Mapping[str, RunBuilder] = {
-    "IADD": _build_add,
-    "IADD3": _build_add,
-    "VIADD": _build_add,
-    "IADD32I": _build_add,
+INTEGER: Mapping[str, op.RunBuilder] = {
+    **dict.fromkeys(("IADD", "IADD3", "VIADD", "IADD32I"), _build_add),
     "IMAD": _build_multiply,
-    "IMUL": operation_builder(lambda a, b: (a * b) & FULL, 2),
+    "IMUL": op.operation_builder(lambda a, b: (a * b) & FULL, 2),
     "SHF": _build_shift,
-    "SHL": operation_builder(lambda a, by: (a << minimum(by, 32)) & FULL, 2),
+    "SHL": op.operation_builder(lambda a, by: (a << op.minimum(by, 32)) & FULL, 2),
     "LEA": _build_lea,
     "ISETP": _build_compare,
-    "IMNMX": _build_min_max,
-    "VIMNMX": _build_min_max,
-    "VIMNMX3": _build_min_max,
-    "VIADDMNMX": _build_min_max,
-    "IABS": operation_builder(lambda a: absolute(as_signed(a)) & FULL, 1),
+    **dict.fromkeys(("IMNMX", "VIMNMX", "VIMNMX3", "VIADDMNMX"), _build_min_max),
+    "IABS": op.operation_builder(lambda a: absolute(as_signed(a)) & FULL, 1),
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

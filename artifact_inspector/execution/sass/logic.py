@@ -30,23 +30,7 @@ from artifact_inspector.execution.interpreter.values import (
     unknown_bits_of,
     with_unknown_bits,
 )
-from artifact_inspector.execution.sass.operands import (
-    RunBuilder,
-    StepRun,
-    build_move,
-    destinations,
-    minimum,
-    operation_builder,
-    predicate_and,
-    predicate_or,
-    predicate_reader,
-    unsupported_run,
-    wide_reader,
-    word_reader,
-    writable_name,
-    write_run,
-    write_wide,
-)
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 # ── Logic ────────────────────────────────────────────────────────────────────────────────────────
@@ -81,12 +65,12 @@ _COMMON_TABLES: Mapping[int, Callable[[Number, Number, Number], Number]] = {
 }
 
 
-def _build_logic(statement: SassStatement) -> StepRun:
-    name, predicates, at = destinations(statement, 0)
-    first, second, third = map(word_reader, statement.operands[at : at + 3])
+def _build_logic(statement: SassStatement) -> op.StepRun:
+    name, predicates, at = op.destinations(statement, 0)
+    first, second, third = map(op.word_reader, statement.operands[at : at + 3])
     table = statement.operands[at + 3].value & 0xFF
-    combine = predicate_reader(statement.operands[at + 4]) if len(statement.operands) > at + 4 else None
-    combination = predicate_and if statement.has_modifier("PAND") else predicate_or
+    combine = op.predicate_reader(statement.operands[at + 4]) if len(statement.operands) > at + 4 else None
+    combination = op.predicate_and if statement.has_modifier("PAND") else op.predicate_or
 
     def run(machine: Machine) -> None:
         logic_result = _known_logic(table, (first(machine), second(machine), third(machine)))
@@ -134,11 +118,11 @@ def _leaves_nothing_known(table: int, values: tuple[Value, ...], unknown_positio
     return len({table >> row & 1 for row in rows}) > 1
 
 
-def _build_predicate_logic(statement: SassStatement) -> StepRun:
+def _build_predicate_logic(statement: SassStatement) -> op.StepRun:
     """PLOP3: two functions of three predicates."""
     operands = statement.operands
-    targets = [*map(writable_name, operands[:2])]
-    readers = [predicate_reader(operand) for operand in operands[2:5]]
+    targets = [*map(op.writable_name, operands[:2])]
+    readers = [op.predicate_reader(operand) for operand in operands[2:5]]
     tables = [operand.value & 0xFF for operand in operands[5:7]]
 
     def run(machine: Machine) -> None:
@@ -150,8 +134,8 @@ def _build_predicate_logic(statement: SassStatement) -> StepRun:
                     if table >> row & 1:
                         term: Value = True
                         for bit, value in zip((4, 2, 1), values, strict=True):
-                            term = predicate_and(term, value if row & bit else invert(value))
-                        combined = predicate_or(combined, term)
+                            term = op.predicate_and(term, value if row & bit else invert(value))
+                        combined = op.predicate_or(combined, term)
                 machine.write_register(target, combined)
 
     return run
@@ -160,27 +144,27 @@ def _build_predicate_logic(statement: SassStatement) -> StepRun:
 # ── Moves and bits ───────────────────────────────────────────────────────────────────────────────
 
 
-def _build_select(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+def _build_select(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
     is_wide, is_float = statement.has_modifier("64"), statement.base in ("FSEL", "UFSEL")
     yes, no = (
-        wide_reader(operand) if is_wide else word_reader(operand, is_float=is_float)
+        op.wide_reader(operand) if is_wide else op.word_reader(operand, is_float=is_float)
         for operand in statement.operands[at : at + 2]
     )
-    condition = predicate_reader(statement.operands[at + 2])
+    condition = op.predicate_reader(statement.operands[at + 2])
     if is_wide:
-        return lambda machine: write_wide(machine, name, select_lanes(condition(machine), yes(machine), no(machine)))
-    return write_run(name, lambda machine: select_lanes(condition(machine), yes(machine), no(machine)))
+        return lambda machine: op.write_wide(machine, name, select_lanes(condition(machine), yes(machine), no(machine)))
+    return op.write_run(name, lambda machine: select_lanes(condition(machine), yes(machine), no(machine)))
 
 
-def _build_permute(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+def _build_permute(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
     first, selector, second = statement.operands[at : at + 3]
     if statement.modifiers:
-        return unsupported_run(name, statement.opcode)
-    low, high, selector_reader = map(word_reader, (first, second, selector))
+        return op.unsupported_run(name, statement.opcode)
+    low, high, selector_reader = map(op.word_reader, (first, second, selector))
     if selector.kind is not SassOperandKind.NUMBER:
-        return write_run(
+        return op.write_run(
             name, lambda machine: apply(_permute_any, low(machine), selector_reader(machine), high(machine))
         )
     picks = [(selector.value >> (4 * byte)) & 15 for byte in range(4)]
@@ -197,7 +181,7 @@ def _build_permute(statement: SassStatement) -> StepRun:
         unknown_bits = permute(*(as_word(unknown_bits_of(v)) for v in (a, b)))  # a sign is as unknown as its bit
         return with_unknown_bits(permute(as_word(data_of(a)), as_word(data_of(b))), unknown_bits, a, b)
 
-    return write_run(name, read_permuted)
+    return op.write_run(name, read_permuted)
 
 
 def _permute_any(a: Number, picks: Number, b: Number) -> Word:
@@ -210,10 +194,10 @@ def _permute_any(a: Number, picks: Number, b: Number) -> Word:
     return permuted_bytes if permuted_bytes.ndim else int(permuted_bytes)
 
 
-def _build_find_leading(statement: SassStatement) -> StepRun:
-    name, predicates, at = destinations(statement, 0)
+def _build_find_leading(statement: SassStatement) -> op.StepRun:
+    name, predicates, at = op.destinations(statement, 0)
     is_unsigned, is_shift = statement.has_modifier("U32"), statement.has_modifier("SH")
-    reader = word_reader(statement.operands[at])
+    reader = op.word_reader(statement.operands[at])
 
     def leading_bit(number: int) -> int:
         number = number if is_unsigned or not number >> 31 else number ^ FULL
@@ -230,25 +214,25 @@ def _build_find_leading(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_extend(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
-    value, width = map(word_reader, statement.operands[at : at + 2])
+def _build_extend(statement: SassStatement) -> op.StepRun:
+    name, _, at = op.destinations(statement, 0)
+    value, width = map(op.word_reader, statement.operands[at : at + 2])
     is_unsigned, wraps = statement.has_modifier("U32"), statement.has_modifier("W")
 
     def extend(number: Number, bits: Number) -> Number:
-        bits = bits & 31 if wraps else minimum(bits, 32)
+        bits = bits & 31 if wraps else op.minimum(bits, 32)
         low_bits = number & ((1 << bits) - 1)
         sign = (1 << bits) >> 1
         return low_bits if is_unsigned else ((low_bits ^ sign) - sign) & FULL
 
-    return write_run(name, lambda machine: apply(extend, value(machine), width(machine)))
+    return op.write_run(name, lambda machine: apply(extend, value(machine), width(machine)))
 
 
-def _build_pack_predicates(statement: SassStatement) -> StepRun:
+def _build_pack_predicates(statement: SassStatement) -> op.StepRun:
     """P2R: replace the bits of a register that a mask selects by predicates."""
-    name, _, at = destinations(statement, 0)
+    name, _, at = op.destinations(statement, 0)
     bank = "UP" if statement.operands[at].name == "UPR" else "P"
-    base_reader, mask = word_reader(statement.operands[at + 1]), statement.operands[at + 2].value
+    base_reader, mask = op.word_reader(statement.operands[at + 1]), statement.operands[at + 2].value
     shift = next((8 * int(m[1:]) for m in statement.modifiers if m in ("B1", "B2", "B3")), 0)
 
     def read_packed(machine: Machine) -> Value:
@@ -258,7 +242,7 @@ def _build_pack_predicates(statement: SassStatement) -> StepRun:
             packed_value = _set_bit_to(packed_value, 1 << (number + shift), predicate)
         return packed_value
 
-    return write_run(name, read_packed)
+    return op.write_run(name, read_packed)
 
 
 def _set_bit_to(value: Value, bit: int, predicate: Value) -> Value:
@@ -271,10 +255,10 @@ def _set_bit_to(value: Value, bit: int, predicate: Value) -> Value:
     return with_unknown_bits(replace_bit(data_of(value), data_of(predicate)), unknown_bits, value, predicate)
 
 
-def _build_unpack_predicates(statement: SassStatement) -> StepRun:
+def _build_unpack_predicates(statement: SassStatement) -> op.StepRun:
     """R2P: copy the bits of a register that a mask selects to predicates."""
     bank = "UP" if statement.operands[0].name == "UPR" else "P"
-    reader, mask = word_reader(statement.operands[1]), statement.operands[2].value
+    reader, mask = op.word_reader(statement.operands[1]), statement.operands[2].value
     shift = next((8 * int(s[1:]) for s in statement.operands[1].suffixes if s in ("B1", "B2", "B3")), 0)
 
     def run(machine: Machine) -> None:
@@ -289,22 +273,18 @@ def _build_unpack_predicates(statement: SassStatement) -> StepRun:
     return run
 
 
-LOGIC: Mapping[str, RunBuilder] = {
+LOGIC: Mapping[str, op.RunBuilder] = {
     "LOP3": _build_logic,
     "PLOP3": _build_predicate_logic,
-    "MOV": build_move,
-    "MOV32I": build_move,
-    "SEL": _build_select,
-    "FSEL": _build_select,
+    **dict.fromkeys(("MOV", "MOV32I"), op.build_move),
+    **dict.fromkeys(("SEL", "FSEL"), _build_select),
     "PRMT": _build_permute,
-    "POPC": operation_builder(partial(apply_distinct, int.bit_count), 1),
-    "BREV": operation_builder(partial(apply_distinct, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
-    "BMSK": operation_builder(lambda a, width: (((1 << minimum(width, 32)) - 1) << minimum(a, 32)) & FULL, 2),
+    "POPC": op.operation_builder(partial(apply_distinct, int.bit_count), 1),
+    "BREV": op.operation_builder(partial(apply_distinct, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
+    "BMSK": op.operation_builder(lambda a, width: (((1 << op.minimum(width, 32)) - 1) << op.minimum(a, 32)) & FULL, 2),
     "FLO": _build_find_leading,
     "SGXT": _build_extend,
-    "P2R": _build_pack_predicates,
-    "UP2UR": _build_pack_predicates,
-    "R2P": _build_unpack_predicates,
-    "UR2UP": _build_unpack_predicates,
+    **dict.fromkeys(("P2R", "UP2UR"), _build_pack_predicates),
+    **dict.fromkeys(("R2P", "UR2UP"), _build_unpack_predicates),
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

@@ -16,44 +16,35 @@ from artifact_inspector.execution.interpreter.access_counting import (
 )
 from artifact_inspector.execution.interpreter.conversions import truncate
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import (
     load_global,
+    load_local,
     load_shared,
     store_global,
+    store_local,
     store_shared,
     unknown_shared_value,
 )
 from artifact_inspector.execution.interpreter.values import FULL, UnknownValue, Value, apply, data_of, has_lanes
+from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.execution.sass.environment import environment_of
-from artifact_inspector.execution.sass.operands import (
-    Reader,
-    RunBuilder,
-    StepRun,
-    destinations,
-    is_zero_register,
-    predicate_reader,
-    register_after,
-    wide_reader,
-    word_reader,
-)
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement, bytes_moved
 
 _SCALE = re.compile(r"X(\d+)$")
 
 
-def _address_reader(operand: SassOperand, *, is_global: bool, extended: bool = True) -> Reader:
+def _address_reader(operand: SassOperand, *, is_global: bool, extended: bool = True) -> op.Reader:
     """Reader of the address of each lane: 64 bits for global memory, otherwise 32."""
-    readers: list[Reader] = []
+    readers: list[op.Reader] = []
     for name, suffix in operand.address_registers:
         register = SassOperand(SassOperandKind.REGISTER, name)
         is_pair = is_global and ("64" in suffix or (not suffix and (name.startswith("U") or extended)))
-        if is_pair and not is_zero_register(register):
-            readers.append(wide_reader(register))
+        if is_pair and not op.is_zero_register(register):
+            readers.append(op.wide_reader(register))
             continue
         scale = next((int(match[1]) for modifier in suffix if (match := _SCALE.match(modifier))), 1)
-        readers.append(_scaled_reader(word_reader(register), scale) if scale > 1 else word_reader(register))
+        readers.append(_scaled_reader(op.word_reader(register), scale) if scale > 1 else op.word_reader(register))
     offset = operand.value
 
     def read_address(machine: Machine) -> Value:
@@ -65,16 +56,16 @@ def _address_reader(operand: SassOperand, *, is_global: bool, extended: bool = T
     return read_address
 
 
-def _scaled_reader(reader: Reader, scale: int) -> Reader:
+def _scaled_reader(reader: op.Reader, scale: int) -> op.Reader:
     return lambda machine: apply(lambda v: v * scale, reader(machine))
 
 
-def _global_address(statement: SassStatement, position: int = 0) -> Reader:
+def _global_address(statement: SassStatement, position: int = 0) -> op.Reader:
     operand = _address_operands(statement)[position]
     return _address_reader(operand, is_global=True, extended=statement.has_modifier("E"))
 
 
-def _local_address(statement: SassStatement) -> Reader:
+def _local_address(statement: SassStatement) -> op.Reader:
     """Reader of an address of shared or local memory."""
     return _address_reader(_address_operands(statement)[0], is_global=False)
 
@@ -93,10 +84,10 @@ def _data_operand(statement: SassStatement) -> SassOperand | None:
     return data_operands[-1] if data_operands else None
 
 
-def _data_readers(statement: SassStatement, count: int) -> list[Reader]:
+def _data_readers(statement: SassStatement, count: int) -> list[op.Reader]:
     """Readers of the words that are stored."""
     operand = _data_operand(statement)
-    return [] if operand is None else [word_reader(operand, word_offset=n) for n in range(count)]
+    return [] if operand is None else [op.word_reader(operand, word_offset=n) for n in range(count)]
 
 
 _SIGNED_WIDTHS = {"S8": 8, "S16": 16}
@@ -104,7 +95,7 @@ _SIGNED_WIDTHS = {"S8": 8, "S16": 16}
 
 def _loaded_writer(statement: SassStatement) -> Callable[[Machine, Sequence[Value]], None]:
     """Writer of loaded words to the destination; a byte or half-word is sign-extended if signed."""
-    name = destinations(statement, 0)[0]
+    name = op.destinations(statement, 0)[0]
     bits = next((_SIGNED_WIDTHS[m] for m in statement.modifiers if m in _SIGNED_WIDTHS), None)
 
     def write(machine: Machine, values: Sequence[Value]) -> None:
@@ -112,7 +103,7 @@ def _loaded_writer(statement: SassStatement) -> Callable[[Machine, Sequence[Valu
             for step, value in enumerate(values):
                 if bits is not None:
                     value = apply(lambda v: truncate(v, bits, is_signed=True) & FULL, value)
-                machine.write_register(register_after(name, step), value)
+                machine.write_register(op.register_after(name, step), value)
 
     return write
 
@@ -120,7 +111,7 @@ def _loaded_writer(statement: SassStatement) -> Callable[[Machine, Sequence[Valu
 # ── Global memory ────────────────────────────────────────────────────────────────────────────────
 
 
-def _build_load_global(statement: SassStatement) -> StepRun:
+def _build_load_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
     write_loaded = _loaded_writer(statement)
 
@@ -133,7 +124,7 @@ def _build_load_global(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_store_global(statement: SassStatement) -> StepRun:
+def _build_store_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
 
     def run(machine: Machine) -> None:
@@ -142,7 +133,7 @@ def _build_store_global(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_atomic_global(statement: SassStatement) -> StepRun:
+def _build_atomic_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
     names = _written_registers(statement) if statement.base.startswith("ATOM") else []
     readers = _data_readers(statement, 1) if statement.has_modifier("EXCH") and size == 4 else []
@@ -163,13 +154,13 @@ def _write_atomic_results(machine: Machine, names: Sequence[str]) -> None:
 
 def _written_registers(statement: SassStatement) -> list[str]:
     """All registers and predicates that an atomic writes."""
-    name, predicates, _ = destinations(statement, 0)
+    name, predicates, _ = op.destinations(statement, 0)
     words = range(_word_count(bytes_moved(statement.opcode)) if name is not None else 0)
-    names = [register_after(name or "", step) for step in words]
+    names = [op.register_after(name or "", step) for step in words]
     return names + [predicate_name for predicate_name in predicates if predicate_name is not None]
 
 
-def _build_async_copy(statement: SassStatement) -> StepRun:
+def _build_async_copy(statement: SassStatement) -> op.StepRun:
     """LDGSTS: copy from global to shared memory; a false last predicate writes zeros and reads nothing."""
     size = bytes_moved(statement.opcode)
     first, second = _address_operands(statement)[:2]
@@ -178,7 +169,7 @@ def _build_async_copy(statement: SassStatement) -> StepRun:
     target_reader = _address_reader(first, is_global=False)
     source_reader = _address_reader(second, is_global=True, extended=statement.has_modifier("E"))
     predicate_operands = [o for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
-    predicate_readers = [predicate_reader(o) for o in predicate_operands]
+    predicate_readers = [op.predicate_reader(o) for o in predicate_operands]
     past_l1, word_count = statement.has_modifier("BYPASS"), _word_count(size)
     # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
     counts_as_zeros, counts_as_read = (
@@ -213,7 +204,7 @@ def _build_async_copy(statement: SassStatement) -> StepRun:
 # ── Shared memory ────────────────────────────────────────────────────────────────────────────────
 
 
-def _build_load_shared(statement: SassStatement) -> StepRun:
+def _build_load_shared(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
     write_loaded = _loaded_writer(statement)
 
@@ -226,7 +217,7 @@ def _build_load_shared(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_store_shared(statement: SassStatement) -> StepRun:
+def _build_store_shared(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
     readers = _data_readers(statement, _word_count(size))
 
@@ -240,11 +231,10 @@ def _build_store_shared(statement: SassStatement) -> StepRun:
 _MATRIX_COUNT = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 
 
-def _build_matrix_access(statement: SassStatement) -> StepRun:
+def _build_matrix_access(statement: SassStatement) -> op.StepRun:
     """LDSM, STSM: 8 rows of 16 bytes per matrix; 8 lanes hold the row addresses of each matrix.
 
-    A lane gets two neighbours of one row, or of one column if transposed: lane / 4 selects the row, lane % 4
-    the pair.
+    A lane gets two neighbours of one row, or of one column if transposed: lane / 4 selects the row, lane % 4 the pair.
 
     **Source** PTX ISA, "Warp-level matrix load instruction: ldmatrix".
     """
@@ -305,7 +295,7 @@ def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: 
         store_shared(machine, lane_part, 4 // len(lane_parts), [part_value])
 
 
-def _build_atomic_shared(statement: SassStatement) -> StepRun:
+def _build_atomic_shared(statement: SassStatement) -> op.StepRun:
     size, address_reader, names = (
         bytes_moved(statement.opcode),
         _local_address(statement),
@@ -334,7 +324,7 @@ def _build_atomic_shared(statement: SassStatement) -> StepRun:
 # ── Local memory and constants ───────────────────────────────────────────────────────────────────
 
 
-def _build_load_local(statement: SassStatement) -> StepRun:
+def _build_load_local(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
     write_loaded = _loaded_writer(statement)
 
@@ -349,7 +339,7 @@ def _build_load_local(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_store_local(statement: SassStatement) -> StepRun:
+def _build_store_local(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
     readers = _data_readers(statement, _word_count(size))
 
@@ -366,11 +356,11 @@ def _build_store_local(statement: SassStatement) -> StepRun:
     return run
 
 
-def _build_load_constant(statement: SassStatement) -> StepRun:
-    _, _, at = destinations(statement, 0)
+def _build_load_constant(statement: SassStatement) -> op.StepRun:
+    _, _, at = op.destinations(statement, 0)
     operand = statement.operands[at]
     size = bytes_moved(statement.opcode)
-    readers = [word_reader(operand, word_offset=n) for n in range(_word_count(size))]
+    readers = [op.word_reader(operand, word_offset=n) for n in range(_word_count(size))]
     write_loaded = _loaded_writer(statement)
     is_plain = operand.kind is SassOperandKind.CONSTANT and not operand.address_registers
 
@@ -386,7 +376,7 @@ def _build_load_constant(statement: SassStatement) -> StepRun:
 # ── Matrix products ──────────────────────────────────────────────────────────────────────────────
 
 
-def _build_warpgroup_product(statement: SassStatement) -> StepRun:
+def _build_warpgroup_product(statement: SassStatement) -> op.StepRun:
     """HGMMA and similar: four warps share the reads of B; each reads its part of A unless A is in registers.
 
     Wavefronts as measured with ncu on an H200: n/4 for the four warps, and four more per warp for A.
@@ -406,30 +396,18 @@ def _build_warpgroup_product(statement: SassStatement) -> StepRun:
     return run
 
 
-MEMORY: Mapping[str, RunBuilder] = {
-    "LDG": _build_load_global,
-    "LD": _build_load_global,
-    "STG": _build_store_global,
-    "ST": _build_store_global,
-    "RED": _build_atomic_global,
-    "REDG": _build_atomic_global,
-    "ATOM": _build_atomic_global,
-    "ATOMG": _build_atomic_global,
+MEMORY: Mapping[str, op.RunBuilder] = {
+    **dict.fromkeys(("LDG", "LD"), _build_load_global),
+    **dict.fromkeys(("STG", "ST"), _build_store_global),
+    **dict.fromkeys(("RED", "REDG", "ATOM", "ATOMG"), _build_atomic_global),
     "LDGSTS": _build_async_copy,
     "LDS": _build_load_shared,
     "STS": _build_store_shared,
-    "LDSM": _build_matrix_access,
-    "STSM": _build_matrix_access,
-    "ATOMS": _build_atomic_shared,
-    "REDS": _build_atomic_shared,
+    **dict.fromkeys(("LDSM", "STSM"), _build_matrix_access),
+    **dict.fromkeys(("ATOMS", "REDS"), _build_atomic_shared),
     "LDL": _build_load_local,
     "STL": _build_store_local,
-    "LDC": _build_load_constant,
-    "ULDC": _build_load_constant,
-    "LDCU": _build_load_constant,
-    "HGMMA": _build_warpgroup_product,
-    "IGMMA": _build_warpgroup_product,
-    "QGMMA": _build_warpgroup_product,
-    "BGMMA": _build_warpgroup_product,
+    **dict.fromkeys(("LDC", "ULDC", "LDCU"), _build_load_constant),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _build_warpgroup_product),
 }
 """Opcode without modifiers → builder of its run."""

@@ -100,10 +100,7 @@ def _build_bulk_copy(_statement: SassStatement) -> StepRun:
 
 
 COPIES: Mapping[str, RunBuilder] = {
-    "UTMALDG": _build_tensor_copy,
-    "UTMASTG": _build_tensor_copy,
-    "UTMAREDG": _build_tensor_copy,
-    "UBLKCP": _build_bulk_copy,
-    "UBLKRED": _build_bulk_copy,
+    **dict.fromkeys(("UTMALDG", "UTMASTG", "UTMAREDG"), _build_tensor_copy),
+    **dict.fromkeys(("UBLKCP", "UBLKRED"), _build_bulk_copy),
 }
 """Opcode without modifiers → builder of its run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
@@ -31,6 +31,18 @@ class GpuModel:
     dram_bytes_per_cycle: float
     """Device memory bandwidth in bytes per cycle, by the data sheet."""
     timing: TimingParameters
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTraffic:
+    """What is known of a launch beyond its sampled CTAs, if all of them were simulated."""
+
+    fetched: Mapping[str, float]
+    """Tensor → bytes of it that are fetched from device memory; others are fetched once."""
+    written_share: float = 1.0
+    """Share of the written bytes that leave the L2 before the launch ends."""
+    l2_shares: Mapping[str, float] = field(default_factory=dict)
+    """Tensor → share of the requests that reach the L2; neighbouring multiprocessors merge theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ def find_cta_costs(
     resident_ctas: int,
     frame_bytes: int,
     shared_bytes: int,
-    fetched: Mapping[str, float] | None = None,
+    shared_traffic: SharedTraffic = SharedTraffic({}),
 ) -> CtaCosts:
     """The costs of a CTA of a sampled launch.
 
@@ -74,9 +86,9 @@ def find_cta_costs(
         resident_ctas: resident CTAs per multiprocessor.
         frame_bytes: local memory per thread.
         shared_bytes: shared memory per CTA.
-        fetched: tensor → bytes of it that are fetched from device memory; others are fetched once.
+        shared_traffic: what is known beyond the sample.
     """
-    return _CostModel(sample, chip, resident_ctas, frame_bytes, shared_bytes, fetched or {}).find()
+    return _CostModel(sample, chip, resident_ctas, frame_bytes, shared_bytes, shared_traffic).find()
 
 
 class _CostModel:
@@ -87,8 +99,9 @@ class _CostModel:
         resident_ctas: int,
         frame: int,
         shared: int,
-        fetched: Mapping[str, float],
+        shared_traffic: SharedTraffic,
     ) -> None:
+        self.shared_traffic = shared_traffic
         self.sample, self.chip, self.timing = sample, chip, chip.timing
         self.counters, self.traffic = sample.counters, sample.traffic
         self.sampled_ctas = len(sample.ctas)
@@ -98,7 +111,7 @@ class _CostModel:
         active = min(ctas, chip.multiprocessors)
         self.l2_rate = min(self.timing.l2_bytes * chip.multiprocessors / active, self.timing.l2_fill_bytes)
         self.dram_rate = chip.dram_bytes_per_cycle * self.timing.dram_share / active
-        self.dram_share_of, self.dram_bytes = self._fetched_shares(ctas, fetched)
+        self.dram_share_of, self.dram_bytes = self._fetched_shares(ctas, shared_traffic.fetched)
         resident_frame_bytes = frame * sample.loaded.threads * min(resident_ctas, -(-ctas // chip.multiprocessors))
         l1_left_bytes = max(chip.l1_bytes - shared * resident_ctas, 0)
         self.local_l1_miss_share = max(0.0, 1 - l1_left_bytes / resident_frame_bytes) if resident_frame_bytes else 0.0
@@ -114,6 +127,7 @@ class _CostModel:
                 requested_bytes = sectors * SECTOR / self.sampled_ctas * ctas
                 if requested_bytes:
                     transferred = min(requested_bytes, fetched[name] if reads and name in fetched else sizes[name])
+                    transferred *= 1.0 if reads else self.shared_traffic.written_share
                     shares[name, reads] = transferred / requested_bytes
                     total_bytes += transferred
         return shares, total_bytes
@@ -210,6 +224,7 @@ class _CostModel:
             delay,
             requested_bytes / self.l2_rate,
             requested_bytes * self.local_l2_miss_share / self.dram_rate,
+            is_global=True,
         )
 
     def _global_cost(
@@ -238,11 +253,13 @@ class _CostModel:
         past_l1 = is_store or pipe is Pipe.BULK or "BYPASS" in step.opcode
         new_share = new_sectors / requested_sectors if requested_sectors else 0.0
         l1_miss_share = 1.0 if past_l1 else new_share
-        dram_share = self.dram_share_of.get((traffic.tensor_of_step.get(step_index, ""), not is_store), 1.0)
+        tensor = traffic.tensor_of_step.get(step_index, "")
+        dram_share = self.dram_share_of.get((tensor, not is_store), 1.0)
         busy = max(lines, bytes_moved / LINE)
         if pipe is Pipe.COPY:
             busy = max(busy, self.counters.wavefronts[step_index] / sample_visits * self._wavefront_cycles)
-        l2 = l1_miss_share * max(requested_sectors * SECTOR, lines * timing.l2_request_bytes)
+        l2_share = 1.0 if is_store else self.shared_traffic.l2_shares.get(tensor, 1.0)
+        l2 = l2_share * l1_miss_share * max(requested_sectors * SECTOR, lines * timing.l2_request_bytes)
         dram = dram_share * new_share * (requested_sectors * SECTOR + timing.dram_run_bytes * contiguous_ranges)
         if step.kind in ("global_reduction", "global_atomic"):
             delay: float = timing.atomic
@@ -252,4 +269,4 @@ class _CostModel:
             )
         if pipe is Pipe.BULK:
             delay += timing.tma
-        return StepCost("lsu", busy, delay, l2 / self.l2_rate, dram / self.dram_rate, effect)
+        return StepCost("lsu", busy, delay, l2 / self.l2_rate, dram / self.dram_rate, effect, is_global=True)

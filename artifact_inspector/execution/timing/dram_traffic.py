@@ -18,7 +18,7 @@ from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_mis
 from artifact_inspector.execution.simulation import run_in_portions, set_up_launch
 from artifact_inspector.execution.timing.sampling import LaunchSample
 
-WINDOW_WAVES = 8
+WINDOW_WAVES = 4
 _SAMPLES_PER_CACHE = 1024
 _FEWEST_REUSES = 1.25
 """Requested bytes per distinct byte, from which CTAs share data."""
@@ -59,7 +59,7 @@ def fetched_bytes(
     window = min(ctas, waves * resident)
     if window * sectors_per_cta > 2 * most_sectors:
         return {}
-    counters = StepCounters(len(sample.loaded.program.steps), limit)
+    counters = StepCounters(len(sample.loaded.program.steps), limit, counts_requests=False)
     setup = set_up_launch(sample.loaded, sample.launch, counters)
     setup.memory.tracks_touches = False
     stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)

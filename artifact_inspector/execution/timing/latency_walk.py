@@ -53,6 +53,8 @@ class StepCost(NamedTuple):
     """Groups that a wait leaves in flight."""
     shared_read_cycles: float = 0.0
     """Cycles for which a matrix product occupies shared memory to read its operands."""
+    is_global: bool = False
+    """Whether it accesses global or local memory."""
 
     def scaled_by(self, count: float) -> StepCost:
         """The cost for several CTAs, or a fraction of one."""

@@ -25,7 +25,7 @@ from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
@@ -35,7 +35,7 @@ from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
-from artifact_inspector.hardware.products import product_of
+from artifact_inspector.hardware.products import clock_of, product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, TimingParameters
 
@@ -98,14 +98,13 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
             f"Cannot rank launches for {gpu or ranking_target}: its rates or its bandwidth are unknown.",
             "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
-    megahertz = product.megahertz or 1800
     return GpuModel(
         gpu or product.name,
         rates,
         product.multiprocessors,
         product.l2_mib << 20,
         limits.shared,
-        peaks.bandwidth / (megahertz * 1e6),
+        peaks.bandwidth / (clock_of(product.name, 0.0) * 1e6),
         TIMING,
     )
 
@@ -170,7 +169,9 @@ def estimate_launch(
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
-    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), fetched)
+    costs = find_cta_costs(
+        sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), SharedTraffic(fetched)
+    )
     if costs.unknown_rates:
         return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
     score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
@@ -226,22 +227,10 @@ def score_launch(
         return walk_cta(sample.trace, controls, steps, max(cta_count * warps / issue, 1), barrier_cycles(timing, warps))
 
     single_walk = walk_lockstep(1)
-    unit_cycles = dict(single_walk.busy_cycles)
-    for unit, cycles in costs.off_trace_cycles.items():
-        unit_cycles[unit] = unit_cycles.get(unit, 0.0) + cycles
-    unit_cycles["issue"] = sum(sample.counters.warps_executed) / len(sample.ctas) / issue
-    ctas, multiprocessors = sample.launch.ctas, gpu_model.multiprocessors
-    ctas_per_multiprocessor = -(-ctas // multiprocessors)
+    ctas_per_multiprocessor = -(-sample.launch.ctas // gpu_model.multiprocessors)
     resident = min(resident_limit, ctas_per_multiprocessor)
     waves = -(-ctas_per_multiprocessor // resident)
-    # caches and memory are shared, so they see the average; other units are limited by the fullest
-    # multiprocessor
-    average = ctas / min(ctas, multiprocessors)
-    terms = {
-        name: cycles * (average if name in ("l2", "dram") else ctas_per_multiprocessor)
-        for name, cycles in unit_cycles.items()
-    }
-    terms[LAUNCH_TERM] = ctas_per_multiprocessor * launch_cycles(timing, warps, resident)
+    terms = _unit_terms(sample, costs, single_walk, gpu_model, resident)
     demands = [cycles / ctas_per_multiprocessor for cycles in terms.values()]
     full_waves, last_wave_ctas = divmod(ctas_per_multiprocessor, resident)
     queueing_cycles = full_waves * resident / _throughput(resident, demands, single_walk.cycles)
@@ -257,6 +246,35 @@ def score_launch(
     lockstep_share = timing.lockstep_share / waves
     score = queueing_cycles * (1 - lockstep_share) + max(queueing_cycles, lockstep_cycles) * lockstep_share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
+
+
+def _unit_terms(
+    sample: LaunchSample, costs: CtaCosts, walk: CtaWalk, gpu_model: GpuModel, resident: int
+) -> dict[str, float]:
+    """Cycles that the CTAs of the fullest multiprocessor occupy each unit."""
+    unit_cycles = dict(walk.busy_cycles)
+    for unit, cycles in costs.off_trace_cycles.items():
+        unit_cycles[unit] = unit_cycles.get(unit, 0.0) + cycles
+    unit_cycles["issue"] = sum(sample.counters.warps_executed) / len(sample.ctas) / gpu_model.rates.issue
+    ctas, multiprocessors = sample.launch.ctas, gpu_model.multiprocessors
+    fullest, average = -(-ctas // multiprocessors), ctas / min(ctas, multiprocessors)
+    # caches and memory are shared, so they see the average
+    terms = {name: cycles * (average if name in ("l2", "dram") else fullest) for name, cycles in unit_cycles.items()}
+    terms[LAUNCH_TERM] = fullest * launch_cycles(gpu_model.timing, -(-sample.loaded.threads // 32), resident)
+    return terms
+
+
+def cta_rates(
+    sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident: int
+) -> tuple[float, list[float]]:
+    """Cycles of a CTA by itself, and CTAs that complete per cycle if 1, 2 … share a multiprocessor."""
+    warps, timing = -(-sample.loaded.threads // 32), gpu_model.timing
+    walk = walk_cta(
+        sample.trace, controls, costs.step_costs, max(warps / gpu_model.rates.issue, 1), barrier_cycles(timing, warps)
+    )
+    fullest = -(-sample.launch.ctas // gpu_model.multiprocessors)
+    demands = [cycles / fullest for cycles in _unit_terms(sample, costs, walk, gpu_model, resident).values()]
+    return walk.cycles, [_throughput(count, demands, walk.cycles) for count in range(1, resident + 1)]
 
 
 def barrier_cycles(timing: TimingParameters, warps: int) -> int:

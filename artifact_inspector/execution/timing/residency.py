@@ -20,10 +20,10 @@ from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import find_cta_costs
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
 from artifact_inspector.execution.timing.ranking import barrier_cycles, gpu_model_of, launch_cycles, resident_ctas_of
-from artifact_inspector.execution.timing.sampling import sample_launch
+from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.targets import parse_target
@@ -33,8 +33,32 @@ MOST_MODELLED_INSTRUCTIONS = 40_000
 drawn."""
 SLOTS = 200
 """Time slots of the diagram."""
+QUEUE_CYCLES = 64
+"""Cycles of work that the queue of the load/store unit holds; a warp with more has to wait. An assumption."""
 OFF_TRACE_SHARE = 0.05
 """Share of a unit's work off the recorded trace from which a note reports it."""
+
+
+class StallReason(Enum):
+    """Why a warp does not issue its next instruction, in Nsight Compute's terms."""
+
+    LONG_SCOREBOARD = "long scoreboard"
+    """Waits for global or local memory, or for an asynchronous copy."""
+    SHORT_SCOREBOARD = "short scoreboard"
+    """Waits for shared memory, a shuffle, a special function or a special register."""
+    BARRIER = "barrier"
+    GMMA = "gmma"
+    """Waits for matrix products of a warpgroup."""
+    MATH_THROTTLE = "math pipe throttle"
+    """Waits for a busy arithmetic unit."""
+    LG_THROTTLE = "lg throttle"
+    """Waits for room in the queue for accesses to global memory."""
+    MIO_THROTTLE = "mio throttle"
+    """The same for shared memory."""
+    WAIT = "wait"
+    """Waits for the fixed latency of the instruction before it."""
+    NOT_SELECTED = "not selected"
+    """Another warp issues."""
 
 
 class Activity(Enum):
@@ -110,7 +134,10 @@ class _ResidentWarp(WarpState):
         self.time = self.attributed_until = start
         self.trace_position = 0
         self.scoreboard_activities = [Activity.ISSUE] * 8
+        self.scoreboard_reasons = [StallReason.WAIT] * 8
         self.spans: list[ActivitySpan] = []
+        self.throttled_cycles = 0.0
+        """Cycles for which the last instruction waited for its unit."""
 
     def occupy(self, unit: str, start: float, cycles: float) -> float:
         """Queue at a unit."""
@@ -128,20 +155,26 @@ class _ResidentWarp(WarpState):
             self.spans.append(ActivitySpan(self.attributed_until, self.time, activity))
         self.attributed_until = self.time
 
-    def next_issue(self, control: ControlCode, cost: StepCost) -> tuple[float, Activity]:
+    def next_issue(self, control: ControlCode, cost: StepCost) -> tuple[float, Activity, StallReason]:
         """The earliest issue time of an instruction, and what it waits for."""
-        until, activity = self.time, Activity.ISSUE
+        until, activity, reason = self.time, Activity.ISSUE, StallReason.WAIT
         for scoreboard in control.awaited_scoreboards:
             if self.scoreboard_ready[scoreboard] > until:
                 until, activity = self.scoreboard_ready[scoreboard], self.scoreboard_activities[scoreboard]
-        groups, groups_left, wait_activity = {
-            SchedulingEffect.WAITS_FOR_COPIES: (self.copy_groups, cost.groups_left, Activity.MEMORY),
-            SchedulingEffect.WAITS_FOR_PRODUCTS: (self.product_groups, cost.groups_left, Activity.MATRIX),
-            SchedulingEffect.WAITS_FOR_BULK: (self.bulk_copies, max(len(self.bulk_copies) - 1, 0), Activity.MEMORY),
-        }.get(cost.effect, ([], 0, activity))
+                reason = self.scoreboard_reasons[scoreboard]
+        memory, products = (Activity.MEMORY, StallReason.LONG_SCOREBOARD), (Activity.MATRIX, StallReason.GMMA)
+        groups, groups_left, group_wait = {
+            SchedulingEffect.WAITS_FOR_COPIES: (self.copy_groups, cost.groups_left, memory),
+            SchedulingEffect.WAITS_FOR_PRODUCTS: (self.product_groups, cost.groups_left, products),
+            SchedulingEffect.WAITS_FOR_BULK: (self.bulk_copies, max(len(self.bulk_copies) - 1, 0), memory),
+        }.get(cost.effect, ([], 0, (activity, reason)))
         if len(groups) > groups_left and groups[-1 - groups_left] > until:
-            until, activity = groups[-1 - groups_left], wait_activity
-        return until, activity
+            until, (activity, reason) = groups[-1 - groups_left], group_wait
+        room_at = self.units.free_at.get("lsu", 0.0) - QUEUE_CYCLES
+        if cost.unit == "lsu" and room_at > until:
+            until, activity = room_at, _activity_of(cost)
+            reason = StallReason.LG_THROTTLE if cost.is_global else StallReason.MIO_THROTTLE
+        return until, activity, reason
 
     def issue(self, control: ControlCode, cost: StepCost) -> None:
         """Execute an instruction; waits for its scoreboards count as waits for its activity."""
@@ -149,7 +182,12 @@ class _ResidentWarp(WarpState):
         for scoreboard in (control.result_scoreboard, control.operand_scoreboard):
             if scoreboard is not None:
                 self.scoreboard_activities[scoreboard] = Activity.MEMORY if activity is Activity.LOADS else activity
+                self.scoreboard_reasons[scoreboard] = (
+                    StallReason.LONG_SCOREBOARD if cost.is_global else StallReason.SHORT_SCOREBOARD
+                )
+        accepted = self.time
         self.execute(control, cost, 1, 0)
+        self.throttled_cycles = max(self.time - accepted - max(control.stall_cycles, 1), 0.0)
         self.attribute_time(activity)
         self.trace_position += 1
 
@@ -186,6 +224,7 @@ def overlap_warps(
     *,
     schedulers: int = 4,
     barrier: int = 20,
+    stalls: dict[tuple[int, StallReason], float] | None = None,
 ) -> tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]:
     """Timelines of the warps of CTAs with given start times, busy shares, cycles, and the hidden share.
 
@@ -197,8 +236,16 @@ def overlap_warps(
         warps: of each CTA.
         schedulers: each issues one instruction per cycle.
         barrier: cycles of a barrier that all other warps have reached.
+        stalls: receives the cycles of all warps by the step that could not issue, and why.
     """
     units = _SharedUnits()
+    stalls = {} if stalls is None else stalls
+
+    def record_stall(position: int, reason: StallReason, cycles: float) -> None:
+        if cycles > 0 and position < len(trace):
+            key = trace[position], reason
+            stalls[key] = stalls.get(key, 0.0) + cycles
+
     warp_costs = {warp_number: cost.scaled_by(1 / warps) for warp_number, cost in costs.items()}
     warp_states = [
         _ResidentWarp((cta, warp), start, units) for cta, start in enumerate(starts) for warp in range(warps)
@@ -213,22 +260,30 @@ def overlap_warps(
         if warp_state.trace_position == len(trace):
             continue
         control, cost = (controls[trace[warp_state.trace_position]], warp_costs[trace[warp_state.trace_position]])
-        until, activity = warp_state.next_issue(control, cost)
+        position = warp_state.trace_position
+        until, activity, reason = warp_state.next_issue(control, cost)
         if until > warp_state.time:
+            record_stall(position, reason, until - warp_state.time)
             warp_state.time = until
             warp_state.attribute_time(activity)
         elif next_issue_cycle[warp_number % schedulers] > warp_state.time:
+            record_stall(
+                position, StallReason.NOT_SELECTED, next_issue_cycle[warp_number % schedulers] - warp_state.time
+            )
             warp_state.time = next_issue_cycle[warp_number % schedulers]
             warp_state.attribute_time(Activity.ISSUE)
         else:
             next_issue_cycle[warp_number % schedulers] = warp_state.time + 1
             warp_state.issue(control, cost)
+            record_stall(position, StallReason.MATH_THROTTLE, warp_state.throttled_cycles)
+            record_stall(position + 1, StallReason.WAIT, control.stall_cycles - 1)
             if cost.effect is SchedulingEffect.CTA_BARRIER:
                 waiting = waiting_by_cta[warp_state.number[0]]
                 waiting.append(warp_number)
                 if len(waiting) == warps:
                     release_cycle = max(warp_states[warp_index].time for warp_index in waiting) + barrier
                     for warp_index in waiting:
+                        record_stall(position + 1, StallReason.BARRIER, release_cycle - warp_states[warp_index].time)
                         warp_states[warp_index].time = release_cycle
                         warp_states[warp_index].attribute_time(Activity.BARRIER)
                         heappush(queue, (release_cycle, warp_index))
@@ -299,6 +354,30 @@ def _hidden_share(fronts: Iterable[_ResidentWarp]) -> float | None:
     return hidden_cycles / (hidden_cycles + exposed_cycles) if hidden_cycles + exposed_cycles else None
 
 
+def overlap_sample(
+    sample: LaunchSample,
+    costs: CtaCosts,
+    controls: Sequence[ControlCode],
+    gpu_model: GpuModel,
+    resident_ctas: int,
+    stalls: dict[tuple[int, StallReason], float] | None = None,
+) -> tuple[Sequence[int], tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]]:
+    """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs."""
+    warps = -(-sample.loaded.threads // 32)
+    trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]
+    interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
+    return trace, overlap_warps(
+        trace,
+        controls,
+        costs.step_costs,
+        [float(interval * cta) for cta in range(resident_ctas)],
+        warps,
+        schedulers=gpu_model.rates.issue,
+        barrier=barrier_cycles(gpu_model.timing, warps),
+        stalls=stalls,
+    )
+
+
 def find_residency(
     candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
 ) -> Residency:
@@ -335,23 +414,13 @@ def find_residency(
     costs = find_cta_costs(sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0))
     if costs.unknown_rates:
         raise UsageError(f"Cannot model {name} on {gpu_model.name}: {costs.unknown_rates[0]} is unknown.")
-    warps = -(-loaded.threads // 32)
-    launch_interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
-    modelled_trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]
-    lanes, busy, cycles, hidden = overlap_warps(
-        modelled_trace,
-        read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
-        costs.step_costs,
-        [float(launch_interval * cta) for cta in range(resident_ctas)],
-        warps,
-        schedulers=gpu_model.rates.issue,
-        barrier=barrier_cycles(gpu_model.timing, warps),
-    )
+    controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
+    modelled_trace, (lanes, busy, cycles, hidden) = overlap_sample(sample, costs, controls, gpu_model, resident_ctas)
     return Residency(
         kernel=name,
         gpu=gpu_model.name,
         resident_ctas=resident_ctas,
-        warps_per_cta=warps,
+        warps_per_cta=-(-loaded.threads // 32),
         cycles=cycles,
         timelines=lanes,
         unit_utilization=busy,

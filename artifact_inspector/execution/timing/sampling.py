@@ -307,6 +307,7 @@ def sample_launch(
     cta_limit: int = 4,
     limit: int = 20_000_000,
     *,
+    ctas: NDArray[np.int64] | None = None,
     runs_in_parallel: bool = True,
     tracks_addresses: bool = False,
 ) -> LaunchSample:
@@ -317,6 +318,7 @@ def sample_launch(
         launch: its grid and arguments.
         cta_limit: number of CTAs.
         limit: steps after which it counts as endless.
+        ctas: numbers of the CTAs; by default some that are spread over the grid.
         runs_in_parallel: whether loop iterations may run in parallel; the counters are the same.
         tracks_addresses: whether to record the first address of each access.
 
@@ -333,7 +335,7 @@ def sample_launch(
     )
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
-    ctas = choose_ctas(launch.grid, cta_limit)
+    ctas = choose_ctas(launch.grid, cta_limit) if ctas is None else ctas
     machine = setup.machine(ctas)
     trace: list[int] = []
     machine.traced_cta, machine.trace = int(ctas[len(ctas) // 2]), trace

@@ -263,7 +263,6 @@ class _AmdgcnBody:
         self.clause_followers: set[int] = set()
 
     def add_label(self, name: str) -> None:
-        """Start a block called `name`."""
         self.labels.append((len(self.instructions), name))
 
     def add_by_operands(
@@ -303,7 +302,6 @@ class _AmdgcnBody:
         return None
 
     def build(self, log: ProblemLog) -> Function:
-        """The function with its basic blocks."""
         # Branches name `.LBB0_3`; `%bb.3` only shows that a block starts.
         titles = dict(sorted(self.labels, key=lambda mark: mark[1].startswith(".")))
         blocks, missing = split_blocks(len(self.instructions), self.labels, self.exits, titles, log, self.line)

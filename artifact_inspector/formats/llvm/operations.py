@@ -250,12 +250,12 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
     policy = parse_integer(policy_text)
     if policy is None or policy < 0 or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic")):
         return ()
-    if not target:
-        return (f"cachepolicy={policy}",) if policy else ()
-    if _amd.generation(target) >= 12:
-        return _temporal_modifiers(name, policy & 7, _SCOPES[policy >> 3 & 3])
     arch = Arch.parse(target)
-    is_cdna3 = arch is not None and arch.version in ((9, 4), (9, 5))
+    if arch is None:
+        return (f"cachepolicy={policy}",) if policy else ()
+    if arch.generation >= 12:
+        return _temporal_modifiers(name, policy & 7, _SCOPES[policy >> 3 & 3])
+    is_cdna3 = arch.version in ((9, 4), (9, 5))
     bit_names = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
     return tuple(modifier for bit, modifier in enumerate(bit_names) if modifier and policy >> bit & 1)
 

@@ -123,12 +123,10 @@ class _MlirParser:
         self._branches: list[tuple[int, int, str, tuple[str, ...]]] = []
 
     def parse_module_line(self, line: str, number: int) -> None:
-        """Process the line that opens a module."""
         if line.endswith("{"):
             self._modules.append(number)
 
     def parse_line(self, line: str, number: int) -> None:
-        """Process one stripped line."""
         first = line[0]
         if first == "}":
             self._close_region(line, number)

@@ -132,7 +132,6 @@ class _PtxParser:
         self._loc_parser = _LocParser(paths)
 
     def parse_line(self, number: int, line: str) -> None:
-        """Process a line."""
         code = line.strip()
         if not code or code.startswith(_LINE_MARKS):
             return
@@ -334,7 +333,6 @@ class _PtxBody:
         return guard is None and base not in _CONTROL
 
     def build(self, log: ProblemLog) -> Function:
-        """The function with its basic blocks."""
         exits = {}
         for at, (targets, falls_through) in self._exits.items():
             table = self._branch_tables.get(targets[0], targets) if len(targets) == 1 else targets

@@ -110,7 +110,6 @@ class _SassParser:
         self._location: Location | None = None
 
     def parse_instruction(self, number: int, address: str, text: str, guard: str | None, opcode: str) -> None:
-        """Process an instruction."""
         if self._marks:
             key = tuple(self._marks)
             if key not in self._chains:
@@ -199,7 +198,6 @@ class _SassBody:
     def add(
         self, line: int, location: Location | None, address: str, text: str, guard: str | None, opcode: str
     ) -> None:
-        """Add an instruction."""
         text = text.rstrip()
         # An instruction that never runs (`@!PT LDS RZ, [RZ]` on Turing) is padding.
         kind = EventKind.OTHER if guard in _FALSE_GUARDS else kind_of(opcode)
@@ -224,7 +222,6 @@ class _SassBody:
         return jump
 
     def build(self, log: ProblemLog) -> Function:
-        """The function with its basic blocks."""
         instructions, stop = self.instructions, len(self.instructions)
         labels = [(at, name) for at, name in self.labels if at < stop]
         addresses = {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}

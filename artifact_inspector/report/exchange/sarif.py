@@ -47,19 +47,13 @@ ROOT = "%SRCROOT%"
 def sarif_document(kinds: Sequence[RemarkRule], remarks: Iterable[SourceRemark]) -> dict[str, Any]:
     """A SARIF document with one run. `kinds`: every rule that a remark may refer to."""
     index = {kind.code: rule_index for rule_index, kind in enumerate(kinds)}
+    versions = {"name": "inspect-kernel", "version": __version__, "semanticVersion": __version__}
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {
-                    "driver": {
-                        "name": "inspect-kernel",
-                        "version": __version__,
-                        "semanticVersion": __version__,
-                        "rules": [_rule(kind) for kind in kinds],
-                    }
-                },
+                "tool": {"driver": {**versions, "rules": [_rule(kind) for kind in kinds]}},
                 "columnKind": "unicodeCodePoints",
                 "results": [_result(remark, index[remark.code]) for remark in remarks],
             }

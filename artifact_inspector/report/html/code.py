@@ -202,6 +202,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
                 chains.setdefault(instruction.line, {})[chain] = None
     patterns, colours = _highlight(lines, partial(scan, facts.stage))
     alive = count_live_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
+    regions = [region for region in facts.regions if region.lines[0] <= region.lines[1]]
     return FilePane(
         facts.stage.value,
         facts.file,
@@ -213,11 +214,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
         events=events_by_line(module),
         notes=_notes(facts),
         margins=tuple(_margins({"in flight": _levels(facts), "registers": alive, **heat})),
-        regions=tuple(
-            CodeRegion(region.id, region.phrase, *region.lines)
-            for region in facts.regions
-            if region.lines[0] <= region.lines[1]
-        ),
+        regions=tuple(CodeRegion(region.id, region.phrase, *region.lines) for region in regions),
     )
 
 
@@ -233,23 +230,20 @@ def _source_pane(file: str, sources: Sources, links: _SourceLinks, heat: Heat) -
         return FilePane(file, title, True, text, numbers, links=ids, margins=margins)
     lines = _displayed_lines(source.text)
     patterns, colours = _highlight(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
-    linked_set = set(linked_lines)
-    ids = tuple(
-        links.number([(f"{file}:{number}",)] if number in linked_set else ()) for number in range(1, len(lines) + 1)
-    )
+    known = set(linked_lines)
+    ids = tuple(links.number([(f"{file}:{n}",)] if n in known else ()) for n in range(1, len(lines) + 1))
     return FilePane(file, file, True, "\n".join(lines), patterns=patterns, colours=colours, links=ids, margins=margins)
 
 
 def _displayed_lines(text: str) -> list[str]:
     """The lines to show: without tabs and bidirectional controls, cut to a maximum length."""
     lines = text.removesuffix("\n").split("\n")
-    return [_cut_line(escape_unprintable(line.expandtabs(4).rstrip("\r"))) for line in lines]
-
-
-def _cut_line(line: str) -> str:
-    if len(line) <= MAX_LINE_LENGTH:
-        return line
-    return f"{line[:MAX_LINE_LENGTH]} … {len(line) - MAX_LINE_LENGTH} characters more"
+    lines = [escape_unprintable(line.expandtabs(4).rstrip("\r")) for line in lines]
+    excess = [len(line) - MAX_LINE_LENGTH for line in lines]
+    return [
+        line if more <= 0 else f"{line[:MAX_LINE_LENGTH]} … {more} characters more"
+        for line, more in zip(lines, excess, strict=True)
+    ]
 
 
 _CLASSES = (
@@ -306,14 +300,11 @@ def _levels(facts: StageFacts) -> dict[int, float]:
 
 def _notes(facts: StageFacts) -> dict[int, str]:
     notes_by_line: dict[int, list[str]] = {}
+    events = ("loads begin", "loads end", "computes begin", "computes end")
     for region in facts.regions:
         for number, item in enumerate(region.rounds, 1):
-            for line, event in (
-                (item.first_load, "loads begin"),
-                (item.last_load, "loads end"),
-                (item.first_compute, "computes begin"),
-                (item.last_compute, "computes end"),
-            ):
+            lines = (item.first_load, item.last_load, item.first_compute, item.last_compute)
+            for line, event in zip(lines, events, strict=True):
                 if line is not None:
                     notes_by_line.setdefault(line, []).append(f"round {number}: {event}")
     for wait in facts.waits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -112,7 +112,7 @@ def _loops(kernel: KernelFacts) -> Iterator[str]:
 
 
 def make_section(
-    id: str, title: str, explanation: str, renderers: dict[str, Callable[[], str]], *, is_wide: bool = True
+    id: str, title: str, explanation: str, renderers: Mapping[str, Callable[[], str]], *, is_wide: bool = True
 ) -> PictureSection:
     """A picture with the views that can be drawn, or the reason if none can."""
     views: list[PictureView] = []

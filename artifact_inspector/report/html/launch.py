@@ -120,40 +120,26 @@ def draw_launch(
 ) -> Iterator[PictureSection]:
     """The pictures of a launch."""
     if prediction.cta_order is not None and prediction.cta_order.tiles:
-        yield make_section(
-            "grid",
-            "Grid of CTAs",
-            "The tile that each CTA writes, and the wave in which it runs.",
-            {"all": lambda: cta_grid(prediction, width=WIDTH, style=False)},
-        )
+        explanation = "The tile that each CTA writes, and the wave in which it runs."
+        grid = partial(cta_grid, prediction, width=WIDTH, style=False)
+        yield make_section("grid", "Grid of CTAs", explanation, {"all": grid})
     worst_accesses: dict[str, SharedAccess] = {}
     for access in prediction.shared_accesses:
         if access.line.bank_conflicts:
             worst_accesses.setdefault(f"{access.line.source or access.line.line} {access.line.opcode}", access)
     if worst_accesses:
-        yield make_section(
-            "banks",
-            "Bank conflicts",
-            "Banks that the lanes of a warp access, and the wavefront of each; worst accesses first.",
-            {
-                name: partial(bank_conflicts, prediction, access, width=NARROW + 320, style=False)
-                for name, access in list(worst_accesses.items())[:MAX_ACCESSES]
-            },
-            is_wide=False,
-        )
+        explanation = "Banks that the lanes of a warp access, and the wavefront of each; worst accesses first."
+        renderers = {
+            name: partial(bank_conflicts, prediction, access, width=NARROW + 320, style=False)
+            for name, access in list(worst_accesses.items())[:MAX_ACCESSES]
+        }
+        yield make_section("banks", "Bank conflicts", explanation, renderers, is_wide=False)
     if residency_model is not None:
-        yield make_section(
-            "residency",
-            "Resident warps",
-            "What the warps of an SM compute and wait for, according to a model; not measured.",
-            {"all": lambda: residency(residency_model, width=WIDTH, style=False)},
-        )
-    roofline_position = find_roofline(prediction.counters, peaks)
-    if roofline_position is not None:
-        yield make_section(
-            "roofline",
-            "Roofline",
-            "The peak rate of the GPU at the arithmetic intensity of this launch; not measured.",
-            {"all": lambda: roofline([(prediction.kernel, roofline_position)], width=NARROW + 120, style=False)},
-            is_wide=False,
-        )
+        explanation = "What the warps of an SM compute and wait for, according to a model; not measured."
+        warps = partial(residency, residency_model, width=WIDTH, style=False)
+        yield make_section("residency", "Resident warps", explanation, {"all": warps})
+    position = find_roofline(prediction.counters, peaks)
+    if position is not None:
+        explanation = "The peak rate of the GPU at the arithmetic intensity of this launch; not measured."
+        roof = partial(roofline, [(prediction.kernel, position)], width=NARROW + 120, style=False)
+        yield make_section("roofline", "Roofline", explanation, {"all": roof}, is_wide=False)

@@ -49,8 +49,7 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
         kernels: the kernels to show.
         views: their detail pages; empty for the table only.
     """
-    compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
-    labels = label_forms(compiled, find_varying(cache.entries))
+    labels = label_forms([Compiled(kernel.artifact, kernel.program) for kernel in kernels], find_varying(cache.entries))
     details = make_details(kernels, labels, views)
     is_single = len(kernels) == 1 and bool(views)
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"
@@ -145,13 +144,8 @@ def corpus_page(
         is_single: show the only pair without the table.
     """
     compared = [change for change in corpus.changes if change.pair is not None][:MAX_DETAILS]
-    names = dict(
-        zip(
-            map(id, compared),
-            name_details([x.left.artifact.hash + x.right.artifact.hash for x in compared]),
-            strict=True,
-        )
-    )
+    hashes = [change.left.artifact.hash + change.right.artifact.hash for change in compared]
+    names = dict(zip(map(id, compared), name_details(hashes), strict=True))
     details = [
         make_pair_detail(change.pair, Sources(read_source), names[id(change)], disassemble, passes)
         for change in compared

@@ -34,22 +34,11 @@ def render_page(template: str, title: str, **values: object) -> str:
     """The HTML of a page. `template`: name of a template of this package. `values`: variables of the template."""
     script = "\n".join(_read_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            values,
-            title=title,
-            policy=policy,
-            script=Markup(script),
-            style=Markup(_read_asset("style.css") + SWITCHED_STYLE),
-            version=__version__,
-        )
-    )
+    allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    style = Markup(_read_asset("style.css") + SWITCHED_STYLE)
+    page = {"title": title, "policy": policy, "script": Markup(script), "style": style, "version": __version__}
+    return _environment().get_template(template).render(values, **page)
 
 
 def render_fragment(template: str, **values: object) -> Markup:

@@ -166,8 +166,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
         )
     try:
         document = upgrade_document(document)
-        kernels = tuple(_parse_recorded(record) for record in document["kernels"])
-        return Baseline(str(document["generator"]), kernels)
+        return Baseline(str(document["generator"]), tuple(_parse_recorded(record) for record in document["kernels"]))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {reason}.", again) from None
@@ -221,7 +220,7 @@ def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
         rows=tuple(_parse_row(row) for row in record["facts"]),
     )
     digests = {_text(key): _text(value) for key, value in record["digests"].items()}
-    source = _optional_text(record["source"])
+    source = None if record["source"] is None else _text(record["source"])
     return BaselineKernel(artifact=artifact, summary=summary, digests=digests, source=source)
 
 
@@ -229,8 +228,7 @@ def _parse_row(row: Mapping[str, Any]) -> Row:
     category = _text(row["category"])
     if category not in CATEGORIES:
         raise ValueError(f"{category!r} is not a category of facts")
-    texts = [_text(row[name]) for name in ("label", "unit", "step", "region")]
-    label, unit, step, region = texts
+    label, unit, step, region = (_text(row[name]) for name in ("label", "unit", "step", "region"))
     return Row(_text(row["key"]), category, label, unit, _value(row["value"]), step, region)
 
 
@@ -238,10 +236,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is not text")
     return value
-
-
-def _optional_text(value: object) -> str | None:
-    return None if value is None else _text(value)
 
 
 def _number(value: object) -> int | None:

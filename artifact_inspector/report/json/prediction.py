@@ -18,7 +18,7 @@ from artifact_inspector.report.json._encoding import INLINED, define_shape, hidd
 define_shape(
     Prediction, lambda x: (
         x.kernel, x.hash, x.target, x.grid, x.threads, x.counters, x.unknown, x.sampled, x.cta_order, x.l2,
-        *hidden(x.shared_accesses),
+        x.time, x.stalls, *hidden(x.shared_accesses),
     ),
 )  # fmt: skip
 define_shape(LinePrediction, lambda x: (x.stage, *hidden(x.is_copy)))

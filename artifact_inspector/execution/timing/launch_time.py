@@ -1,0 +1,297 @@
+"""The predicted time of a simulated launch, what limits it, and where its warps wait.
+
+Cycles are those of a ranking (`ranking`) for average CTAs. CTAs with more work than others prolong the launch: they
+are placed one by one on the multiprocessors, in launch order, and proceed at the rate of the modelled residency. The
+work of a CTA is interpolated by its number of memory accesses.
+
+The range and the overhead of a launch were set on launches in docs/lab/time.md; other launches were predicted
+before they were measured.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.analysis.resources.usage import find_resources
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
+from artifact_inspector.execution.l2_cache import L2Estimate
+from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
+from artifact_inspector.execution.timing.ranking import (
+    LATENCY_TERM,
+    cta_rates,
+    gpu_model_of,
+    resident_ctas_of,
+    score_launch,
+)
+from artifact_inspector.execution.timing.residency import StallReason, overlap_sample
+from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
+from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.hardware.products import clock_of, find_product
+from artifact_inspector.hardware.targets import parse_target
+
+_RANGE = (0.7, 1.45)
+"""The range of a predicted time, relative to it."""
+_SAMPLED_CTAS = 4
+MOST_COMPARED_CTAS = 4096
+"""Most CTAs that are compared with their neighbours."""
+_FEWEST_STALL_SHARE = 0.005
+"""Smallest share of all stalled cycles that is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTime:
+    """The predicted time of a launch with cold caches."""
+
+    us: float
+    """Microseconds, as Nsight Compute's `gpu__time_duration`."""
+    low: float
+    high: float
+    gpu: str
+    """The product."""
+    bound: str
+    """What limits it: `latency`, `device memory`, `L2` …"""
+    terms: Mapping[str, float]
+    """Unit → microseconds that it is busy."""
+    waves: int
+    """Waves of CTAs."""
+    imbalance: float
+    """Time over that of CTAs which all work as much as a typical one: above 1 if a few take longer, below 1 if
+    many have less to do."""
+    overlap: float | None
+    """Share of the cycles in which a warp waits for global memory while another computes; None if none waits."""
+    is_validated: bool
+    """Whether such times were compared with measurements on this product."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineStall:
+    """Why warps do not issue the instructions of a line."""
+
+    line: str
+    """`file:line` of the kernel's source; `opcode at line` of the machine code if unknown."""
+    reason: str
+    """In Nsight Compute's terms."""
+    cycles: float
+    """Average cycles of a warp."""
+
+
+_BOUNDS: Mapping[str, str] = {
+    "dram": "device memory",
+    "l2": "L2",
+    "lsu": "shared memory and L1",
+    "tensor": "tensor cores",
+    "fma": "multiply-adds",
+    "alu": "integer arithmetic",
+    "xu": "special functions",
+    "double": "double precision",
+    "issue": "instruction issue",
+    "launch": "starting CTAs",
+    LATENCY_TERM: "latency",
+}
+_VALIDATED_PRODUCTS = ("NVIDIA H200",)
+
+
+def estimate_time(
+    run: SimulatedLaunch, gpu: str | None, l2: L2Estimate | None, limit: int
+) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
+    """The time of a launch and the stalls of its warps; None and nothing if its rates or its path are unknown.
+
+    Args:
+        run: the simulated launch.
+        gpu: product name; None selects the default product of the kernel's target.
+        l2: modelled L2 traffic, if the launch may not fit in L2.
+        limit: steps after which it counts as endless.
+    """
+    loaded, artifact = run.loaded, run.loaded.artifact
+    if run.unfinished or run.is_sampled or loaded.cubin is None or loaded.initial_state is not None:
+        return None, ()
+    own_target = artifact.target or parse_target(loaded.program.target)
+    try:
+        gpu_model = gpu_model_of(own_target, gpu)
+    except UsageError:
+        return None, ()
+    cubin = read_cubin(loaded.cubin, loaded.program.name)
+    resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
+    resident_limit = resident_ctas_of(own_target if gpu is None else parse_target(gpu), resources)
+    footprints = run.memory.footprints
+    if not resident_limit or not isinstance(footprints, Footprints):
+        return None, ()
+    fetched, written_share = _fetched_bytes(run, l2), _written_share(run, gpu_model.l2_bytes)
+    written, timing = run.memory.count_sectors()[1] * SECTOR * written_share, gpu_model.timing
+    share_lost = 2 * (timing.dram_read_share - timing.dram_share) * written / max(1.0, written + sum(fetched.values()))
+    timing = replace(timing, dram=timing.dram_unloaded, dram_share=timing.dram_read_share - share_lost)
+    gpu_model = replace(gpu_model, timing=timing)
+    model = _TimeModel(
+        run,
+        gpu_model,
+        resident_limit,
+        cubin.frame_bytes or 0,
+        int(resources.shared.value or 0),
+        read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
+        SharedTraffic(fetched, written_share, _l2_shares(footprints)),
+        limit,
+    )
+    return model.estimate(footprints.accesses_of_cta)
+
+
+def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, float]:
+    """Tensor → bytes that are fetched from device memory: its distinct sectors, or what the L2 model says."""
+    fetched = {}
+    for region in run.memory.regions:
+        fetched[region.name] = float(region.count_touched(*region.fetched_marks)[1] * SECTOR)
+        if l2 is not None and run.stream is not None:
+            first, last = np.searchsorted(run.stream.sectors * SECTOR, [region.start, region.stop])
+            fetched[region.name] = float(l2.requests_of_sample[1, first:last].sum() * run.stream.spacing * SECTOR)
+    return fetched
+
+
+def _written_share(run: SimulatedLaunch, l2_bytes: int) -> float:
+    """Share of the written bytes that leave the L2 before the launch ends: what exceeds half of it, as measured."""
+    written = run.memory.count_sectors()[1] * SECTOR
+    return max(0.0, 1 - l2_bytes / 2 / written) if written else 0.0
+
+
+def _l2_shares(footprints: Footprints) -> dict[str, float]:
+    """Tensor → share of the requests that reach the L2, if two neighbouring CTAs merge what both of them read."""
+    shares = {}
+    for name, reads in footprints.reads_by_tensor.items():
+        ctas = list(reads.start_of_cta)[:MOST_COMPARED_CTAS]
+        equal = sum(
+            reads.start_of_cta[cta] == reads.start_of_cta.get(cta + 1)
+            and reads.shape_of_cta[cta] == reads.shape_of_cta[cta + 1]
+            for cta in ctas
+        )
+        shares[name] = 1 - equal / len(ctas) / 2 if ctas else 1.0
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeModel:
+    run: SimulatedLaunch
+    gpu_model: GpuModel
+    resident_limit: int
+    frame_bytes: int
+    shared_bytes: int
+    controls: Sequence[ControlCode]
+    traffic: SharedTraffic
+    limit: int
+
+    def _sample(self, ctas: NDArray[np.int64] | None) -> tuple[LaunchSample, CtaCosts]:
+        sample = sample_launch(self.run.loaded, self.run.launch, limit=self.limit, ctas=ctas)
+        return sample, find_cta_costs(
+            sample, self.gpu_model, self.resident_limit, self.frame_bytes, self.shared_bytes, self.traffic
+        )
+
+    def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
+        ctas, imbalance = None, 1.0
+        if accesses.min() < accesses.max():
+            by_distance = np.argsort(np.abs(accesses - accesses.mean()), kind="stable")
+            ctas = np.sort(by_distance[:_SAMPLED_CTAS])
+        sample, costs = self._sample(ctas)
+        if sample.unfinished or costs.unknown_rates or not sample.trace:
+            return None, ()
+        chip, timing = self.gpu_model, self.gpu_model.timing
+        score, terms, waves = score_launch(sample, costs, self.controls, chip, self.resident_limit)
+        resident = min(self.resident_limit, -(-sample.launch.ctas // chip.multiprocessors))
+        if ctas is not None:
+            imbalance = self._imbalance(accesses, sample, costs, resident)
+        found = find_product(chip.name)
+        product = chip.name if found is None else found.name
+        tensor_share = min(1.0, terms.get("tensor", 0.0) / (score * imbalance))
+        megahertz = clock_of(chip.name, tensor_share)
+        us = score * imbalance / megahertz + timing.launch_us
+        bound = max(terms, key=lambda name: terms[name])
+        if bound == LATENCY_TERM or terms[bound] < timing.fewest_bound_share * score * imbalance:
+            bound = LATENCY_TERM
+        stalls: dict[tuple[int, StallReason], float] = {}
+        trace, overlap = overlap_sample(sample, costs, self.controls, chip, resident, stalls)
+        time = LaunchTime(
+            us=round(us, 2),
+            low=round(us * _RANGE[0], 2),
+            high=round(us * _RANGE[1], 2),
+            gpu=product,
+            bound=_BOUNDS[bound],
+            terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
+            waves=waves,
+            imbalance=round(imbalance, 3),
+            overlap=None if overlap[3] is None else round(overlap[3], 3),
+            is_validated=product in _VALIDATED_PRODUCTS,
+        )
+        return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))
+
+    def _imbalance(self, accesses: NDArray[np.int64], sample: LaunchSample, costs: CtaCosts, resident: int) -> float:
+        """Time of the launch over that of CTAs which all work as much as the sampled ones."""
+        mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
+        counts, cycles = [], []
+        for cta in (accesses.argmin(), accesses.argmax()):
+            extreme = self._sample(np.array([cta], np.int64))
+            if extreme[0].unfinished or not extreme[0].trace:
+                return 1.0
+            counts.append(float(accesses[cta]))
+            cycles.append(cta_rates(*extreme, self.controls, self.gpu_model, resident)[0])
+        typical = float(accesses[sample.ctas].mean())
+        work = np.interp(
+            accesses, [counts[0], typical, counts[1]], [cycles[0], mean_cycles, max(cycles[1], mean_cycles)]
+        )
+        work /= mean_cycles
+        multiprocessors = self.gpu_model.multiprocessors
+        equal = makespan(np.ones_like(work), rates, multiprocessors)
+        return makespan(work, rates, multiprocessors) / equal
+
+    def _stalls_by_line(
+        self, stalls: Mapping[tuple[int, StallReason], float], scale: float, warps: int
+    ) -> tuple[LineStall, ...]:
+        totals: defaultdict[tuple[str, str], float] = defaultdict(float)
+        steps = self.run.loaded.program.steps
+        for (index, reason), cycles in stalls.items():
+            step = steps[index]
+            totals[step.source_place or f"{step.opcode} at {step.line}", reason.value] += cycles * scale / warps
+        least = sum(totals.values()) * _FEWEST_STALL_SHARE
+        rows = [
+            LineStall(line, reason, round(cycles, 1)) for (line, reason), cycles in totals.items() if cycles > least
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.cycles, row.line, row.reason)))
+
+
+def makespan(work: NDArray[np.float64], rates: Sequence[float], multiprocessors: int) -> float:
+    """Cycles until the last CTA ends, if CTAs start in order wherever one ended.
+
+    Args:
+        work: of each CTA, relative to a typical one.
+        rates: typical CTAs that complete per cycle if 1, 2 … share a multiprocessor.
+        multiprocessors: of the GPU.
+
+    Example:
+        >>> makespan(np.array([1.0, 1.0, 1.0, 3.0]), [0.5], 2)
+        8.0
+    """
+    slots = len(rates)
+    per_cta = [0.0, *(rate / count for count, rate in enumerate(rates, 1))]
+    remaining: list[list[float]] = [[] for _ in range(multiprocessors)]
+    for cta in range(min(len(work), slots * multiprocessors)):
+        remaining[cta % multiprocessors].append(float(work[cta]))
+    upcoming, end = min(len(work), slots * multiprocessors), 0.0
+    queue = [(min(ctas) / per_cta[len(ctas)], at) for at, ctas in enumerate(remaining) if ctas]
+    heapq.heapify(queue)
+    clocks = [0.0] * multiprocessors
+    while queue:
+        time, at = heapq.heappop(queue)
+        done = (time - clocks[at]) * per_cta[len(remaining[at])]
+        clocks[at] = end = time
+        ctas = [left - done for left in remaining[at] if left - done > 1e-9]
+        while len(ctas) < slots and upcoming < len(work):
+            ctas.append(float(work[upcoming]))
+            upcoming += 1
+        remaining[at] = ctas
+        if ctas:
+            heapq.heappush(queue, (time + min(ctas) / per_cta[len(ctas)], at))
+    return end

@@ -1,0 +1,94 @@
+"""Files that torch.compile wrote compile without a GPU, with the arguments of their decorator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from artifact_inspector.cli import app
+from artifact_inspector.files.cache import open_cache
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+from torch._inductor.runtime import triton_helpers, triton_heuristics
+from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
+from torch._inductor.runtime.hints import AutotuneHint, ReductionHint, TileHint, DeviceProperties
+triton_helpers.set_driver_to_gpu()
+
+@triton_heuristics.pointwise(
+    size_hints={'x': 1048576},
+    filename=__file__,
+    triton_meta={'signature': {'in_ptr0': '*fp32', 'out_ptr0': '*fp32', 'ks0': 'i64', 'xnumel': 'i32', 'XBLOCK': 'constexpr'}, 'device': DeviceProperties(type='cuda', index=0, multi_processor_count=68, cc=75, major=7, regs_per_multiprocessor=65536, max_threads_per_multi_processor=1024, warp_size=32), 'constants': {}, 'configs': [{(0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]], (3,): [['tt.divisibility', 16]]}]},
+    inductor_meta={'grid_type': 'Grid1D', 'autotune_hints': set(), 'kernel_name': 'triton_poi_fused_add_0', 'mutated_arg_names': [], 'optimize_mem': True, 'no_x_dim': False, 'num_load': 1, 'num_reduction': 0, 'assert_indirect_indexing': True, 'autotune_local_cache': True, 'autotune_pointwise': True, 'max_autotune': False, 'max_autotune_pointwise': False},
+    min_elem_per_thread=0
+)
+@triton.jit
+def triton_poi_fused_add_0(in_ptr0, out_ptr0, ks0, xnumel, XBLOCK : tl.constexpr):
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tmp1 = tmp0 + libdevice.exp(tmp0) + ks0
+    tl.store(out_ptr0 + (x0), tmp1, xmask)
+"""
+OTHER = KERNEL.replace("fused_add_0", "fused_mul_1").replace("tmp0 + libdevice", "tmp0 * libdevice")
+WRAPPER = f"""
+import torch
+from torch._C import _cuda_getCurrentRawStream as get_raw_stream
+from torch._inductor.async_compile import AsyncCompile
+async_compile = AsyncCompile()
+no_such_module.call()  # a wrapper is never run
+
+triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', \'\'\'{KERNEL}\'\'\', device_str='cuda')
+triton_poi_fused_mul_1 = async_compile.triton('triton_poi_fused_mul_1', \'\'\'{OTHER}\'\'\', device_str='cuda')
+async_compile.wait(globals())
+"""
+
+
+def compile_file(kernel: object, out: Path, *options: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["compile", str(kernel), "-t", "H100", "-o", str(out), *options])
+    return done.exit_code, done.output
+
+
+def test_a_kernel_file_needs_no_signature(tmp_path: Path) -> None:
+    (tmp_path / "csqw.py").write_text(KERNEL)
+    code, output = compile_file(tmp_path / "csqw.py", tmp_path / "cache")
+    assert code == 0, output
+    (entry,) = open_cache(tmp_path / "cache").entries
+    assert (entry.display_name, str(entry.target)) == ("triton_poi_fused_add_0", "sm_90")
+    # as Inductor compiles it; see triton_heuristics.py, `_precompile_config`
+    assert (entry.metadata["debug"], entry.metadata["sanitize_overflow"]) == (True, False)
+    (record,) = json.loads((tmp_path / "cache" / "inspect-kernel.json").read_text())["entries"]
+    assert record["types"] == ["in_ptr0=*fp32:16", "out_ptr0=*fp32:16", "ks0=i64", "xnumel=i32:16"]
+    assert record["constants"].keys() == {"XBLOCK"}
+    assert "tt.divisibility = 16" in (tmp_path / "cache" / entry.directory / "triton_poi_fused_add_0.ttir").read_text()
+
+
+def test_all_its_configurations_compile(tmp_path: Path) -> None:
+    (tmp_path / "csqw.py").write_text(KERNEL)
+    code, output = compile_file(tmp_path / "csqw.py", tmp_path / "cache", "--configs", "all")
+    assert code == 0, output
+    records = json.loads((tmp_path / "cache" / "inspect-kernel.json").read_text())["entries"]
+    assert len({record["constants"]["XBLOCK"] for record in records}) == len(records) > 1
+
+
+def test_a_wrapper_is_read_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "output_code.py").write_text(WRAPPER)
+    code, output = compile_file(f"{tmp_path / 'output_code.py'}:triton_poi_fused_mul_1", tmp_path / "cache")
+    assert code == 0, output
+    (entry,) = open_cache(tmp_path / "cache").entries
+    assert entry.display_name == "triton_poi_fused_mul_1"
+
+
+@pytest.mark.parametrize("name", ["", ":triton_poi_fused_add_9"])
+def test_a_wrapper_without_that_kernel_lists_its_kernels(tmp_path: Path, name: str) -> None:
+    (tmp_path / "output_code.py").write_text(WRAPPER)
+    code, output = compile_file(f"{tmp_path / 'output_code.py'}{name}", tmp_path / "cache")
+    assert code == 2
+    assert "triton_poi_fused_add_0, triton_poi_fused_mul_1" in " ".join(output.split())

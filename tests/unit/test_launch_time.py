@@ -1,0 +1,81 @@
+"""The predicted time of a launch: what limits it, unequal CTAs, and where warps wait."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from artifact_inspector import cli
+from artifact_inspector.execution.timing.launch_time import makespan
+from artifact_inspector.hardware.products import clock_of
+
+GEMV = [
+    "predict", "fixtures/3.6.0/sm_90/gemv_splitk", "--arg", "a_ptr=fp16[4096]", "--arg", "b_ptr=fp16[4096,7168]",
+    "--arg", "c_ptr=fp32[7168]", "--arg", "stride_bk=7168", "--grid", "28,32",
+]  # fmt: skip
+
+
+def predict(*words: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(CliRunner().invoke(cli.app, [*GEMV, "--json", *words]).output)
+    return document
+
+
+@pytest.fixture(scope="module")
+def prediction() -> dict[str, Any]:
+    return predict("--gpu", "H200")
+
+
+def test_one_long_cta_keeps_the_launch_waiting() -> None:
+    work = np.ones(264)
+    equal = makespan(work, [0.5, 1.0], 132)
+    work[-1] = 5.0
+    assert equal == pytest.approx(2.0)
+    assert makespan(work, [0.5, 1.0], 132) == pytest.approx(2.0 + 4.0 * 2.0)  # by itself at half the rate
+    work[0], work[-1] = 5.0, 1.0
+    assert makespan(work, [1.0], 132) == pytest.approx(5.0)  # it starts first, and others fill the rest
+    assert makespan(np.ones(265), [1.0], 132) == pytest.approx(3.0)
+
+
+def test_the_clock_falls_while_matrix_units_are_busy() -> None:
+    assert clock_of("NVIDIA H200", 0.0) == 1980
+    assert clock_of("NVIDIA H200", 1.0) == 1500
+    assert clock_of("Tesla T4", 1.0) == 1590
+
+
+def test_the_time_lies_above_what_the_bottleneck_takes(prediction: dict[str, Any]) -> None:
+    time = prediction["time"]
+    units = {name: us for name, us in time["terms"].items() if name != "path"}
+    assert time["low"] < time["us"] < time["high"]
+    assert time["us"] > max(units.values())
+    assert time["bound"] == "shared memory and L1"
+    passes = 3_820_544 + 1_949_696 / 4  # over shared memory, and lines of four sectors in L1
+    assert time["terms"]["lsu"] == pytest.approx(passes / 896 * 7 / 1980, rel=0.06)  # seven CTAs on the fullest SM
+    assert time["gpu"] == "NVIDIA H200"
+    assert time["is_validated"] is True
+    assert time["imbalance"] == 1
+
+
+def test_stalls_name_the_line_with_the_bank_conflicts(prediction: dict[str, Any]) -> None:
+    stalls = prediction["stalls"]
+    assert [row["cycles"] for row in stalls] == sorted((row["cycles"] for row in stalls), reverse=True)
+    assert stalls[0]["reason"] == "long scoreboard"
+    (shared,) = [row for row in stalls if row["line"] == "standard.py:293" and row["reason"] == "mio throttle"]
+    assert shared["cycles"] > 0.2 * sum(row["cycles"] for row in stalls)
+
+
+def test_another_product_takes_longer_in_proportion_to_its_bandwidth(prediction: dict[str, Any]) -> None:
+    slower = predict("--gpu", "H100 PCIe")["time"]
+    assert slower["gpu"] == "NVIDIA H100 PCIe"
+    assert slower["is_validated"] is False
+    assert slower["terms"]["dram"] / prediction["time"]["terms"]["dram"] == pytest.approx(4.8 / 2.0, rel=0.05)
+
+
+def test_the_text_says_the_time_before_the_counters() -> None:
+    lines = CliRunner().invoke(cli.app, [*GEMV, "--gpu", "H200"]).output.splitlines()
+    assert lines[1].strip().startswith("about ")
+    assert "limited by shared memory and L1" in lines[1]
+    assert any("overlap: " in line for line in lines[:4])
