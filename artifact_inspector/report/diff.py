@@ -109,7 +109,7 @@ class PairReport:
             signatures = legend(side.signature for side in sides)
             yield Group("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
-            yield from ("", Text("not compared", "bold"), *map(indented, pair.notes))
+            yield Group("", Text("not compared", "bold"), *map(indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
 
 
