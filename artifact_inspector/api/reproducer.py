@@ -118,7 +118,7 @@ def _standalone_source(text: str, name: str) -> tuple[str, list[str]]:
             bindings.setdefault(bound, []).append(statement)
     if name not in bindings:
         raise UsageError(f"The source has no {name} at its top level.", "Name it: --kernel FILE.py:KERNEL.")
-    kept = [
+    kept: list[ast.stmt] = [
         statement
         for statement in statements
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
@@ -188,7 +188,7 @@ def _argument(value: Any) -> Any:
     described: dict[str, Any] = {"shape": value.shape, "stride": value.strides, "dtype": value.dtype}
     if value.block_shape:
         described["block_shape"] = value.block_shape
-    if value.values is not None and len(value.values) <= _MAX_VALUES:
+    if isinstance(value.values, tuple) and len(value.values) <= _MAX_VALUES:
         described["values"] = list(value.values)
     return described
 

@@ -131,7 +131,8 @@ def examine(root: Path) -> CacheHealth:
     kernels: dict[str, list[Artifact]] = defaultdict(list)
     for artifact in cache.entries:
         kernels[artifact.directory].append(artifact)
-    entries, first_by_digest = [], {}
+    entries: list[CacheEntry] = []
+    first_by_digest: dict[str, str] = {}
     other = Counter[str]()
     for directory, stats in sorted(files.items()):
         is_entry = directory in kernels or any(name.startswith(_GROUP) for name in stats)

@@ -228,5 +228,4 @@ def _number(value: float) -> str:
 
 def _escape_text(text: str) -> str:
     """Untrusted text: cut, without invisible and bidirectional characters, and escaped for XML."""
-    cut_text = text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
-    return escape(escape_unprintable(cut_text), quote=True)
+    return escape(escape_unprintable(text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"), quote=True)

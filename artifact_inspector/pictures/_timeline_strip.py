@@ -149,8 +149,7 @@ class StripPainter:
 
     def draw(self, y: float) -> float:
         """Draw the lane at a height; returns its bottom."""
-        arcs = self._draw_back_edges(y)
-        top = y + arcs
+        top = y + self._draw_back_edges(y)
         bars, omitted = self._bars()
         below = top + BOX + 4
         area = below + BAR * len(bars) + (BAR if omitted else 0) + (4 if bars else 0)
@@ -301,8 +300,7 @@ class StripPainter:
             peaks[x] = (max(amount, peaks.get(x, (0.0, 0.0))[0]), amount)
         for x, heights in peaks.items():
             path += [f"H{x:.1f}V{base - (AREA - 6) * height / peak:.1f}" for height in dict.fromkeys(heights)]
-        title = f"in flight: at most {describe_peak(self.lane, self.start, self.stop)}"
-        with self.canvas.group(title, focus=False):
+        with self.canvas.group(f"in flight: at most {describe_peak(self.lane, self.start, self.stop)}", focus=False):
             self.canvas.path("".join(path) + f"H{right:.1f}V{base:.1f}Z", "area line edge box")
         self.canvas.line(left, base, right, base, "line rule")
 

@@ -69,8 +69,7 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
     canvas.text(
         MARGIN, y + 2, "counters from a simulated launch; points show the peak, not a measured rate", "small faint"
     )
-    summary = "; ".join(name for name, _ in launches)
-    return canvas.render(width, y + 12, f"Roofline of {roof.gpu}", summary, style=style)
+    return canvas.render(width, y + 12, f"Roofline of {roof.gpu}", "; ".join(name for name, _ in launches), style=style)
 
 
 def _format_rate(rate: float) -> str:

@@ -94,8 +94,7 @@ def _strips(scene: Scene, lane: Lane) -> Iterator[TimelineStrip]:
     if loop is None or loop.kind is not RegionKind.LOOP:
         yield TimelineStrip(lane, "", ((stretch.start, stretch.stop),))
     else:
-        ends = (stretch.start, loop.start, loop.stop, stretch.stop)
-        yield TimelineStrip(lane, "", tuple(pairwise(ends)))
+        yield TimelineStrip(lane, "", tuple(pairwise((stretch.start, loop.start, loop.stop, stretch.stop))))
 
 
 def _parallel_stretches(scene: Scene, lane: Lane) -> list[RegionSpan]:
@@ -152,8 +151,7 @@ def scene_notes(scene: Scene) -> list[str]:
 
 
 def _describe_omitted(scene: Scene) -> Iterator[str]:
-    counts = Counter(lane.stage for lane in scene.lanes for _ in _strips(scene, lane))
-    for stage, count in counts.items():
+    for stage, count in Counter(lane.stage for lane in scene.lanes for _ in _strips(scene, lane)).items():
         if count > MAX_STRIPS:
             yield f"{stage.value}: the first {MAX_STRIPS} of {count:,} functions and partitions are drawn"
 

@@ -52,8 +52,7 @@ class _TimetablePainter:
         self.has_tail = trip_count is None or trip_count > MAX_HEAD_TRIPS
         tail = ["n−2", "n−1"] if trip_count is None else [str(trip_count - 2), str(trip_count - 1)]
         self.trips = [str(n) for n in range(self.head)] + ([*tail] if self.has_tail else [])
-        columns = self.head + 2 + (3 if self.has_tail else 0)
-        self.column = (width - LEFT - MARGIN) / columns
+        self.column = (width - LEFT - MARGIN) / (self.head + 2 + (3 if self.has_tail else 0))
         self.slot_count = len(table.order) or 1
 
     def render(self, *, style: bool) -> str:
@@ -62,8 +61,7 @@ class _TimetablePainter:
         canvas.text(MARGIN, 20, cut_text(title, self.width - 2 * MARGIN, 13), "head")
         canvas.text(MARGIN, 38, f"from {table.stage.value}; one row per iteration of the source", "small faint")
         lives = self._iteration_spans()
-        bottom = TOP + ROW * (len(lives) + self.has_tail)
-        self._columns(bottom)
+        self._columns(TOP + ROW * (len(lives) + self.has_tail))
         y = float(TOP)
         for life in lives:
             if self.has_tail and life.name == self.trips[self.head]:

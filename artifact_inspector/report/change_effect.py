@@ -222,12 +222,10 @@ class RemediesReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for kernel, trials, notes in self.kernels:
             artifact = kernel.artifact
-            head = Text(artifact.display_name, "bold")
-            yield head.append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
+            yield Text(artifact.display_name, "bold").append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
             for code in dict.fromkeys(trial.finding.code for trial in trials):
                 rule_trials = [trial for trial in trials if trial.finding.code == code]
-                finding_text = f"{code}  {rule_trials[0].finding.remark.message}"
-                yield Padding(Text(finding_text, overflow="fold"), (0, 0, 0, 2))
+                yield Padding(Text(f"{code}  {rule_trials[0].finding.remark.message}", overflow="fold"), (0, 0, 0, 2))
                 for trial in rule_trials:
                     text = Text(f"{trial.switch.description}: ", "bold", overflow="fold")
                     text.append(trial.effect, "")

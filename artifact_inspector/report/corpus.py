@@ -49,8 +49,7 @@ class CorpusReport:
             yield Text(f"across {', '.join(axis.value for axis in Axis if axis in corpus.matching.across)}", "dim")
         for sentence in describe_gates(corpus, self.gates):
             yield Text(sentence, "bold yellow")
-        listed_changes = [change for change in corpus.changes if change.degree in _LISTED_DEGREES]
-        yield from _kernels(listed_changes)
+        yield from _kernels([change for change in corpus.changes if change.degree in _LISTED_DEGREES])
         for sentence in describe_unmatched(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for sentence in describe_uncompared(corpus):

@@ -37,8 +37,7 @@ def explain_term(term: str) -> list[TermDefinition]:
         fact_key = key.partition(".")[2] or key
         matching_definitions = [meaning for names, meaning in definitions if fact_key in names]
     if not matching_definitions:
-        all_names = sorted({name for names, _ in definitions for name in names})
-        similar_names = get_close_matches(key, all_names, 5, 0.5)
+        similar_names = get_close_matches(key, sorted({name for names, _ in definitions for name in names}), 5, 0.5)
         raise UsageError(
             f"Unknown term {term!r}.",
             f"Did you mean {', '.join(similar_names)}?"

@@ -109,7 +109,7 @@ class PairReport:
             signatures = legend(side.signature for side in sides)
             yield Group("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
-            yield from ("", Text("not compared", "bold"), *map(indented, pair.notes))
+            yield Group("", Text("not compared", "bold"), *map(indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
 
 
@@ -202,8 +202,7 @@ def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rend
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
             if finding.code == LAUNCH_FAILURE:
-                text = f"{label} cannot be launched: {finding.remark.message}"
-                yield Text(text, "bold red", overflow="fold")
+                yield Text(f"{label} cannot be launched: {finding.remark.message}", "bold red", overflow="fold")
 
 
 def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:

@@ -86,8 +86,7 @@ def _causes(kernel: KernelFacts) -> Table:
 
 
 def _describe_causes(load: LoadWidth) -> str:
-    reasons = (c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)
-    return "; ".join(dict.fromkeys(reasons))
+    return "; ".join(dict.fromkeys(c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes))
 
 
 def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:

@@ -28,8 +28,7 @@ _INDENT = 0.6
 
 def to_html(report: RenderableType) -> str:
     """A report as an HTML fragment with inline styles; colours are inherited from the page."""
-    console = Console(file=io.StringIO(), width=_WIDE, height=1, highlight=False, markup=False)
-    body = "".join(_block(report, console))
+    body = "".join(_block(report, Console(file=io.StringIO(), width=_WIDE, height=1, highlight=False, markup=False)))
     return f'<div style="{_PLAIN};line-height:1.35;overflow-x:auto">{body}</div>'
 
 

@@ -182,8 +182,7 @@ def load_depths(kernel: KernelFacts) -> str:
     depths = kernel.wait_depths
     if depths:
         return span(min(depths), max(depths))
-    waits = last.waits_in(kernel.principal)
-    return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in waits) else "–"
+    return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in last.waits_in(kernel.principal)) else "–"
 
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:

@@ -124,8 +124,7 @@ def change_remarks(
         failed_gates = change.failures(gates, is_strict=is_strict)
         if failed_gates or change.facts:
             yield _change_remark(change, failed_gates, find, is_strict=is_strict)
-    unmatched_sides = (("gone", corpus.matching.left), ("new", corpus.matching.right))
-    for code, side in unmatched_sides:
+    for code, side in (("gone", corpus.matching.left), ("new", corpus.matching.right)):
         level = "error" if code in gates or "any" in gates else "note"
         for candidate in side:
             side_name = corpus.sides[code == "new"]

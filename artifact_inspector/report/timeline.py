@@ -48,8 +48,7 @@ class TimelineReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scene, width = self.scene, min(options.max_width, MAX_WIDTH)
-        head = Text(scene.kernel, "bold", no_wrap=True, overflow="ellipsis")
-        yield head.append(f"  {scene.target}", "dim")
+        yield Text(scene.kernel, "bold", no_wrap=True, overflow="ellipsis").append(f"  {scene.target}", "dim")
         for strip in make_strips(scene):
             yield ""
             yield from _StripLines(scene, strip, width).render()

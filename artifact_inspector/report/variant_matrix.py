@@ -246,5 +246,4 @@ def causes_block(causes: Causes) -> RenderableType:
         variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
         text = f"{variants} whose files show no difference"
         table.add_row(Text(str(KeyPartKind.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
-    key = "causes: variants caused only by this property"
-    return Group(table, Text(key, "dim", overflow="fold"))
+    return Group(table, Text("causes: variants caused only by this property", "dim", overflow="fold"))

@@ -76,12 +76,11 @@ def _answer_try(service: ToolContext, arguments: Mapping[str, Any], bound: Answe
     against = arguments.get("against")
     if against is not None:
         against = service.roots.resolve_name(against)
-    changed = {name: str(value) for name, value in arguments.get("with", {}).items()}
     answers = try_change(
         _parse_request(service, arguments),
         arguments["targets"],
         against,
-        changed=changed,
+        changed={name: str(value) for name, value in arguments.get("with", {}).items()},
         out=_output_directory(service, arguments),
     )
     documents = encode(reach_document(answers))["results"]

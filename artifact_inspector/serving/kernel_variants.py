@@ -280,8 +280,7 @@ def _simulate_launch(artifact: Artifact) -> Any:
 
     try:
         (request,) = parse_recorded(rows[-1:], path.parent.parent)
-        pairs = [(artifact, request)]
-        (prediction,) = predict_launches(pairs, binary_disassembler(), steps=MAX_STEPS)
+        (prediction,) = predict_launches([(artifact, request)], binary_disassembler(), steps=MAX_STEPS)
     except InspectorError:
         return None
     return prediction

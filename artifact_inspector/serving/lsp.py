@@ -73,8 +73,7 @@ class _AnsweringProtocol(LanguageServerProtocol):
             number = data.get("id")
             if "method" in data and number is not None:
                 request_id = number if isinstance(number, int | str) else None
-                response = {"jsonrpc": self.VERSION, "id": request_id, "error": error.to_response_error()}
-                self._send_data(response)
+                self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_response_error()})
             raise
 
 

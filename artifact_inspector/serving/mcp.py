@@ -137,10 +137,9 @@ def _has_nul(value: object) -> bool:
 
 def _describe_tool(tool: McpTool, service: ToolContext) -> types.Tool:
     refused = tool.runs_code and not service.allows_execution
-    description = f"{tool.description} Disabled: needs --allow-execute." if refused else tool.description
     return types.Tool(
         name=tool.name,
-        description=description,
+        description=f"{tool.description} Disabled: needs --allow-execute." if refused else tool.description,
         input_schema=tool.input_schema,
         output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(

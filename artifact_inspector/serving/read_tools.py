@@ -260,8 +260,7 @@ def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: A
         with limit_simulation(SIMULATION_SECONDS.value):
             (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
         items += _prediction_items(entry, prediction)
-    pending = f"{len(pairs)} launches" if pairs else None
-    return make_page("predict", arguments, items, bound, "items", pending=pending)
+    return make_page("predict", arguments, items, bound, "items", pending=f"{len(pairs)} launches" if pairs else None)
 
 
 def _prediction_items(entry: Artifact, prediction: Prediction) -> list[Item]:
@@ -289,8 +288,7 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.prediction import RankingDocument
 
-    pairs = _find_launches(service, arguments, all_variants=True)
-    problem = rank_recorded(pairs)
+    problem = rank_recorded(_find_launches(service, arguments, all_variants=True))
     with limit_simulation(SIMULATION_SECONDS.value):
         ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
     rows = encode(RankingDocument(rank=tuple(ranking)))["rank"]

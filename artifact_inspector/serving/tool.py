@@ -64,8 +64,7 @@ class AnswerBound:
     @property
     def characters(self) -> int:
         """Maximal characters of the items as JSON."""
-        requested = min(self.tokens, MAX_TOKENS) * CHARACTERS_PER_TOKEN
-        return max(requested - RESERVED_CHARACTERS, MIN_CHARACTERS)
+        return max((min(self.tokens, MAX_TOKENS) * CHARACTERS_PER_TOKEN) - RESERVED_CHARACTERS, MIN_CHARACTERS)
 
 
 def take_fitting(items: Iterable[Item], bound: AnswerBound) -> list[Item]:
@@ -170,8 +169,7 @@ def string_parameter(name: str, description: str, *, required: bool = False) -> 
 
 def strings_parameter(name: str, description: str, *, required: bool = False) -> ToolParameter:
     """An argument that is a list of strings."""
-    array_schema = {"type": "array", "items": {"type": "string"}, "description": description}
-    return ToolParameter(name, array_schema, required)
+    return ToolParameter(name, {"type": "array", "items": {"type": "string"}, "description": description}, required)
 
 
 def integer_parameter(name: str, description: str, minimum: int = 0) -> ToolParameter:

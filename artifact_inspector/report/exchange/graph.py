@@ -40,8 +40,7 @@ def _as_graphml(graph: FunctionGraph) -> str:
 
     digraph = to_networkx(graph)
     # XML cannot hold control characters or newlines in attributes
-    attribute_dicts = (*(node[-1] for node in digraph.nodes.data()), *(edge[-1] for edge in digraph.edges.data()))
-    for attributes in attribute_dicts:
+    for attributes in (*(node[-1] for node in digraph.nodes.data()), *(edge[-1] for edge in digraph.edges.data())):
         attributes |= {
             name: _escape_newlines(attribute) for name, attribute in attributes.items() if isinstance(attribute, str)
         }

@@ -49,8 +49,7 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
         kernels: the kernels to show.
         views: their detail pages; empty for the table only.
     """
-    compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
-    labels = label_forms(compiled, find_varying(cache.entries))
+    labels = label_forms([Compiled(kernel.artifact, kernel.program) for kernel in kernels], find_varying(cache.entries))
     details = make_details(kernels, labels, views)
     is_single = len(kernels) == 1 and bool(views)
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"

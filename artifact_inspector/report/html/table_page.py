@@ -137,8 +137,7 @@ def _drop_empty_columns(table: TableData) -> TableData:
 
 
 def _is_informative(column: TableColumn, cells: Sequence[Value]) -> bool:
-    has_values = any(cell not in ("", ()) for cell in cells)
-    return has_values and (column.key not in _SHARED_COLUMNS or len(set(cells)) > 1)
+    return any(cell not in ("", ()) for cell in cells) and (column.key not in _SHARED_COLUMNS or len(set(cells)) > 1)
 
 
 def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:

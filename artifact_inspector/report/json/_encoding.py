@@ -164,8 +164,7 @@ def encode(value: object) -> Any:
 def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -> str:
     """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8. `indent`: None for one line."""
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
-    text = json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False)
-    return escape_text(text + "\n")
+    return escape_text(json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False) + "\n")
 
 
 def escape_text(text: str) -> str:

@@ -166,8 +166,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
         )
     try:
         document = upgrade_document(document)
-        kernels = tuple(_parse_recorded(record) for record in document["kernels"])
-        return Baseline(str(document["generator"]), kernels)
+        return Baseline(str(document["generator"]), tuple(_parse_recorded(record) for record in document["kernels"]))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {reason}.", again) from None
