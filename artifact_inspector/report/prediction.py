@@ -225,8 +225,10 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
     if amd:
         yield "cache lines", format_count(c.cache_lines)
     else:
-        yield "sectors loaded", _with_ideal(c.global_load_sectors, c.global_load_sectors_ideal)
-        yield "sectors stored", _with_ideal(c.global_store_sectors, c.global_store_sectors_ideal)
+        if c.global_load_sectors != 0:
+            yield "sectors loaded", _with_ideal(c.global_load_sectors, c.global_load_sectors_ideal)
+        if c.global_store_sectors != 0:
+            yield "sectors stored", _with_ideal(c.global_store_sectors, c.global_store_sectors_ideal)
     yield (
         "shared memory",
         _join(
