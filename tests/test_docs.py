@@ -438,6 +438,7 @@ STANDARD_USES_IN_CODE = (
     "pretty forms",
     "intervals shifted",  # by an offset
     "pair shifted",  # by bits
+    "left-shifted",
 )
 
 

@@ -55,7 +55,7 @@ def fetched_bytes(
         return {}
     resident = ctas_per_multiprocessor * multiprocessors
     sectors_per_cta = max(1.0, sum(traffic.requested_sectors.values()) / len(sample.ctas))
-    waves = min(WINDOW_WAVES, max(2, int(most_sectors / (sectors_per_cta * resident))))
+    waves = max(2, int(min(WINDOW_WAVES, most_sectors / (sectors_per_cta * resident))))
     window = min(ctas, waves * resident)
     if window * sectors_per_cta > 2 * most_sectors:
         return {}

@@ -52,7 +52,7 @@ class StallReason(Enum):
     MATH_THROTTLE = "math pipe throttle"
     """Waits for a busy arithmetic unit."""
     LG_THROTTLE = "lg throttle"
-    """Waits for room in the queue for accesses to global memory."""
+    """Waits until the queue for accesses to global memory has a free slot."""
     MIO_THROTTLE = "mio throttle"
     """The same for shared memory."""
     WAIT = "wait"
