@@ -130,6 +130,7 @@ class _Search:
         self.attempts: list[tuple[Change, str]] = []
         """Changes that were compiled, with the label of their edit."""
         self._files: dict[str, Path] = {}
+        self._differences: dict[str, float | None] = {}
         self._start, self._processor_start = time.monotonic(), _processor_seconds()
         self.source = ""
 
@@ -247,7 +248,7 @@ class _Search:
         remedies: list[Remedy] = []
         edited: dict[str, str] = {}
         before = self.diagnosis.microseconds or 0.0
-        for trial in sorted(self.trials, key=lambda one: (one.microseconds, len(one.change))):
+        for trial in sorted(self.trials, key=lambda one: (round(one.microseconds / before, 2), len(one.change))):
             is_late = time.monotonic() - self._start > budget
             if len(remedies) == MOST_REMEDIES or before < LEAST_GAIN * trial.microseconds or (is_late and remedies):
                 break
@@ -268,9 +269,12 @@ class _Search:
         """Whether the change computes the same: the same bytes, and for an edit equal results in the interpreter."""
         if trial.edit is not None:
             file, _, name = self.kernel_path.partition(":")
-            files = (Path(file), self._files[trial.edit.text])
-            constants = self.entry.constants
-            difference = compare_results(files, name, self.request, constants, Path(file).parent)
+            if trial.edit.text not in self._differences:
+                files, constants = (Path(file), self._files[trial.edit.text]), self.entry.constants
+                self._differences[trial.edit.text] = compare_results(
+                    files, name, self.request, constants, Path(file).parent
+                )
+            difference = self._differences[trial.edit.text]
             if difference is None or difference > LARGEST_DIFFERENCE:
                 return False
         if not any(type(value) is int for value in _constants(trial.change).values()):

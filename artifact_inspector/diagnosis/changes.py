@@ -82,7 +82,8 @@ def _changes_for(
     if kind in _DEEPER:
         yield from _stages(options, 4)
     if kind in _SMALLER:
-        for factor in (0.5, 0.25):
+        # idle multiprocessors need several times the CTAs
+        for factor in (0.25, 0.5) if kind is CauseKind.IDLE_MULTIPROCESSORS else (0.5, 0.25):
             yield from sorted(_tiles(constants, (factor,)), key=lambda change: -max(change.values()))
             yield from _warps(options, warp_size, (1 / factor,))
     if kind in _LARGER:
