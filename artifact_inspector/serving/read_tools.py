@@ -297,6 +297,27 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     return make_page("rank", arguments, rows, bound, "launches")
 
 
+def _answer_advise(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
+    from artifact_inspector.api.advice import assume_launches, diagnose_launches
+    from artifact_inspector.api.launches import find_launches
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
+    from artifact_inspector.files.objdump import binary_disassembler
+    from artifact_inspector.report.json import encode
+    from artifact_inspector.report.json.advise import advice_document
+
+    cache, name = service.roots.open_cache(arguments.get("cache")), arguments.get("name")
+    targets = parse_filters([arguments.get("target", "")])
+    is_recorded = bool(find_launches(cache, name, targets, None, {}))
+    pairs = _find_launches(service, arguments) if is_recorded else assume_launches(cache, name, targets)
+    with limit_simulation(SIMULATION_SECONDS.value):
+        diagnoses = diagnose_launches(pairs[:1], binary_disassembler(), gpu=arguments.get("gpu"))
+    items: list[Item] = []
+    for row in encode(advice_document(diagnoses, [None] * len(diagnoses)))["kernels"]:
+        causes = row.pop("causes")
+        items += [{"part": "launch", **row}, *({"part": "cause", **cause} for cause in causes)]
+    return make_page("advise", arguments, items, bound, "parts")
+
+
 _ARGUMENTS = "Name → fp16[2048,2048] for a tensor, or a number. Default: those of the recorded launch."
 READING_TOOLS = (
     McpTool(
@@ -393,6 +414,16 @@ READING_TOOLS = (
             string_parameter("gpu", "Rank for this product: H200 …"), OFFSET_PARAMETER,
         ),
         _answer_rank,
+    ),
+    McpTool(
+        "advise",
+        "Name what takes the time of a kernel: causes by source line, the first one first. Without a recorded launch "
+        "one is assumed, see `notes`. Diagnoses one launch: name the kernel.",
+        (
+            CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER,
+            string_parameter("gpu", "Model this product: H200 …"), OFFSET_PARAMETER,
+        ),
+        _answer_advise,
     ),
     McpTool(
         "explain",

@@ -39,6 +39,7 @@ CALLS: Mapping[str, dict[str, Any]] = {
     "explain": {"word": "AI003"},
     "predict": {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH},
     "rank": {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH},
+    "advise": {"cache": str(ON_PAPER), "name": "softmax"},
 }
 """Tools that read, with arguments that the fixtures answer."""
 
@@ -102,7 +103,7 @@ def test_the_tools_are_listed_with_schemas_that_are_schemas(tools: list[Tool]) -
         Draft202012Validator.check_schema(tool.input_schema)
         assert tool.output_schema == OUTPUT_SCHEMA
         assert all(one.get("description") for one in tool.input_schema["properties"].values())
-    assert len(json.dumps([tool.input_schema for tool in tools])) < 4 * 3000
+    assert len(json.dumps([tool.input_schema for tool in tools])) < 4 * 3200
 
 
 def test_the_page_for_agents_names_every_tool(tools: list[Tool]) -> None:

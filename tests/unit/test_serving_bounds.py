@@ -54,6 +54,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "explain": ("explain", {"word": "AI003"}),
     "predict": ("predict", {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH}),
     "rank": ("rank", {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH}),
+    "advise": ("advise", {"cache": str(ON_PAPER), "name": "softmax"}),
 }
 TOKENS = (100, 133, 199, 200, 201, 266, 267, 300, 500, 1000, 2000, MAX_TOKENS)
 
@@ -89,7 +90,7 @@ def test_following_next_gives_each_item_once(name: str) -> None:
     roots = AllowedDirectories([FIXTURES, ON_PAPER])
     complete = follow(tool, arguments, MAX_TOKENS, roots)
     assert complete
-    for tokens in TOKENS if tool not in ("predict", "rank", "diff", "findings") else (100, 266):
+    for tokens in TOKENS if tool not in ("predict", "rank", "advise", "diff", "findings") else (100, 266):
         items = follow(tool, arguments, tokens, roots)
         assert len(items) == len(complete), tokens
         assert all(is_page_of(*pair) for pair in zip(items, complete, strict=True)), tokens
