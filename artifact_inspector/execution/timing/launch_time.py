@@ -192,7 +192,7 @@ class _TimeModel:
         )
 
     def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
-        ctas, imbalance = None, 1.0
+        ctas, imbalance, mean_work = None, 1.0, 1.0
         if accesses.min() < accesses.max():
             by_distance = np.argsort(np.abs(accesses - accesses.mean()), kind="stable")
             ctas = np.sort(by_distance[:_SAMPLED_CTAS])
@@ -203,7 +203,8 @@ class _TimeModel:
         score, terms, waves = score_launch(sample, costs, self.controls, chip, self.resident_limit)
         resident = min(self.resident_limit, -(-sample.launch.ctas // chip.multiprocessors))
         if ctas is not None:
-            imbalance = self._imbalance(accesses, sample, costs, resident)
+            imbalance, mean_work = self._imbalance(accesses, sample, costs, resident)
+            terms = {name: cycles * (1 if name == LATENCY_TERM else mean_work) for name, cycles in terms.items()}
         found = find_product(chip.name)
         product = chip.name if found is None else found.name
         tensor_share = min(1.0, terms.get("tensor", 0.0) / (score * imbalance))
@@ -228,14 +229,16 @@ class _TimeModel:
         )
         return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))
 
-    def _imbalance(self, accesses: NDArray[np.int64], sample: LaunchSample, costs: CtaCosts, resident: int) -> float:
-        """Time of the launch over that of CTAs which all work as much as the sampled ones."""
+    def _imbalance(
+        self, accesses: NDArray[np.int64], sample: LaunchSample, costs: CtaCosts, resident: int
+    ) -> tuple[float, float]:
+        """Time of the launch over that of CTAs which all work as much as the sampled ones; and the mean work."""
         mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
         counts, cycles = [], []
         for cta in (accesses.argmin(), accesses.argmax()):
             extreme = self._sample(np.array([cta], np.int64))
             if extreme[0].unfinished or not extreme[0].trace:
-                return 1.0
+                return 1.0, 1.0
             counts.append(float(accesses[cta]))
             cycles.append(cta_rates(*extreme, self.controls, self.gpu_model, resident)[0])
         typical = float(accesses[sample.ctas].mean())
@@ -245,7 +248,7 @@ class _TimeModel:
         work /= mean_cycles
         multiprocessors = self.gpu_model.multiprocessors
         equal = makespan(np.ones_like(work), rates, multiprocessors)
-        return makespan(work, rates, multiprocessors) / equal
+        return makespan(work, rates, multiprocessors) / equal, float(work.mean())
 
     def _stalls_by_line(
         self, stalls: Mapping[tuple[int, StallReason], float], scale: float, warps: int

@@ -26,7 +26,7 @@ from artifact_inspector.report.html.table_page import (
     render_pages,
 )
 from artifact_inspector.report.html.table_page import TableRow as TableLine
-from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order
+from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order, describe_time
 
 
 def view_launch(
@@ -36,7 +36,10 @@ def view_launch(
     order, is_read_known = prediction.cta_order, prediction.counters.unique_bytes_read is not None
     return {
         "title": f"grid {_grid(prediction)}, {prediction.threads} threads",
-        "counters": [*describe_counters(prediction, peaks)],
+        "counters": [
+            *(("time", sentence) for sentence in describe_time(prediction.time)),
+            *describe_counters(prediction, peaks),
+        ],
         "findings": [view_finding(finding, sources) for finding in find_launch_findings(prediction)],
         "order": [] if order is None else [*describe_order(order, is_read_known)],
         "limits": [*describe_limits(prediction)],
