@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
@@ -26,6 +26,7 @@ SMALL_SHARE = 0.01
 NEAR_ROOFLINE = 0.20
 """Distance from the roofline, as a share of the predicted time, within which nothing stands out."""
 _WAIT_URGENCY = 0.5
+_TRAFFIC = (CauseKind.REDUNDANT_LOAD, CauseKind.INVARIANT_LOAD, CauseKind.UNCOALESCED)
 MOST_CAUSES = 8
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
     find_launch_causes,
@@ -70,7 +71,9 @@ def diagnose(
     large = [one for one in attributions if one.weight >= least]
     # without a large cause, the largest small one is better than none
     small = [one for one in attributions if one.weight >= SMALL_SHARE and not one.kind.is_generic]
-    return describe(model, large or ([max(small, key=_urgency)] if small and model.time else []))
+    return describe(
+        model, large or ([max(small, key=lambda one: _urgency(one, small))] if small and model.time else [])
+    )
 
 
 def predict_microseconds(
@@ -86,7 +89,9 @@ def predict_microseconds(
 
 def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
     """The diagnosis from all causes of a launch."""
-    ordered = sorted(attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -_urgency(one)))
+    ordered = sorted(
+        attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -_urgency(one, attributions))
+    )
     causes = tuple(one.as_cause() for one in ordered[:MOST_CAUSES])
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
@@ -126,9 +131,11 @@ def _rank(one: Attribution, *, has_time: bool) -> int:
     return 2 if one.kind.is_generic else 1
 
 
-def _urgency(one: Attribution) -> float:
-    """The weight that orders causes. Less traffic or work also shortens waits, so those come first."""
-    return one.weight * (_WAIT_URGENCY if one.kind is CauseKind.SERIAL_LOOP else 1.0)
+def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> float:
+    """The weight that orders causes. Fewer loads also shorten waits, so a large cause in traffic comes first."""
+    half = one.weight * _WAIT_URGENCY
+    is_behind = any(other.kind in _TRAFFIC and other.weight >= half for other in attributions)
+    return half if one.kind is CauseKind.SERIAL_LOOP and is_behind else one.weight
 
 
 def _bound(model: LaunchModel, efficiency: float) -> Cause:
