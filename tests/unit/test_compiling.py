@@ -159,7 +159,9 @@ def test_where_triton_cannot_be_installed_the_error_says_where_it_can(platform, 
 
 
 def test_every_reference_kernel_is_listed():
-    assert sorted(REFERENCE_KERNELS) == sorted(module.name for module in iter_modules(kernels.__path__))
+    slow_on_purpose = {"gemm_int4"}  # what `advise` is shown with
+    modules = {module.name for module in iter_modules(kernels.__path__)}
+    assert sorted(REFERENCE_KERNELS) == sorted(modules - slow_on_purpose)
 
 
 KERNELS = """
