@@ -32,6 +32,7 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, A
     )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(TOOL is None, reason="needs nvdisasm")
 def test_times_are_near_what_was_measured(launches: list[tuple[dict[str, Any], Prediction]]) -> None:
     assert [prediction.kernel for _, prediction in launches] == [

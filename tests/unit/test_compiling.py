@@ -340,6 +340,7 @@ def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
 
 
 @needs_triton
+@pytest.mark.long
 def test_an_interrupted_sweep_leaves_whole_entries_and_no_compiler(tmp_path):
     code = (
         "import sys; from pathlib import Path; from artifact_inspector.compiling import compile_reference\n"
