@@ -19,6 +19,9 @@ ARCHIVE = Path(__file__).parent / "measured" / "time.tar.xz"
 TOOL = find_disassembler(None)
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Any], Prediction]]:
     folder = tmp_path_factory.mktemp("time")
@@ -32,7 +35,6 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, A
     )
 
 
-@pytest.mark.long
 @pytest.mark.skipif(TOOL is None, reason="needs nvdisasm")
 def test_times_are_near_what_was_measured(launches: list[tuple[dict[str, Any], Prediction]]) -> None:
     assert [prediction.kernel for _, prediction in launches] == [
