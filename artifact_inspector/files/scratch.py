@@ -81,11 +81,13 @@ def _is_stale(directory: Path, machine: str | None, pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; True if unknown."""
+    """Whether a process runs; True if unknown. One that has ended, but that no parent waits for, does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
         return True
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2][1:2] != "Z"
     return True

@@ -144,6 +144,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rank --vary": ("rank", ".", "moved", *TRY, "--json"),
     "rank": ("rank", ".", "moved", "--json"),
     "predict": ("predict", ".", "moved", "--json"),
+    "advise": ("advise", ".", "moved", "--budget", "10s", "--json"),
+    "check-memory": ("check-memory", ".", "moved", "--json"),
+    "regress": ("regress", ".", ".", "--json"),
+    "repro": ("repro", ".", "moved", "-o", "../reproducer.py"),
+    "export": ("export", ".", "--sqlite", "../facts.db"),
+    "cache verify": ("cache", "verify", "."),
     "predict --grid": ("predict", ".", "moved", "--grid", "cdiv(N,64)", "--json"),
 }
 """`lsp --compile-on-save` and the tools of `mcp` call the same functions; they have tests of their own."""

@@ -127,6 +127,15 @@ def ended_process() -> int:
     return process.pid
 
 
+@needs_linux
+def test_a_process_that_no_parent_waits_for_has_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    assert wait_until(lambda: not alive(process.pid), 30)
+    assert not scratch.is_alive(process.pid)
+    process.wait()
+    assert scratch.is_alive(os.getpid())
+
+
 @pytest.mark.parametrize("prefix", ["inspect-kernel-", ".compiling-", ".writing-"])
 def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str) -> None:
     ended, machine = ended_process(), machine_name()
