@@ -181,7 +181,7 @@ def predict_counters(
         ),
         out_of_bounds=tuple(_out_of_bounds_report(run, access) for access in run.counters.out_of_bounds),
         out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
-        notes=(*run.launch.notes, *_assumption_notes(run)),
+        notes=run.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
         cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
@@ -189,16 +189,6 @@ def predict_counters(
         stalls=stalls,
         shared_accesses=_shared_accesses(run, is_complete),
     )
-
-
-def _assumption_notes(run: SimulatedLaunch) -> tuple[str, ...]:
-    """What the counters assume of compare-and-swap loops."""
-    steps = [step for step in run.loaded.program.steps if step.assumes_swap and run.counters.warps_executed[step.index]]
-    lines = ", ".join(dict.fromkeys(step.source_place or f"line {step.line}" for step in steps))
-    return (f"Assumed: compare-and-swaps at {lines} never retry because of other waves. {_LOWER_BOUND}",) * bool(steps)
-
-
-_LOWER_BOUND = "With retries, instructions, cache lines and FLOPs are higher."
 
 
 def _shared_accesses(run: SimulatedLaunch, is_complete: bool) -> tuple[SharedAccess, ...]:
