@@ -18,6 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from artifact_inspector.analysis.access.load_widths import NarrowReason
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.compiling import KernelRequest
+from artifact_inspector.files.artifact import Cache
 from artifact_inspector.model import EventKind, SourceLine
 
 FORMAT_NAME = "artifact-inspector object 1"
@@ -76,7 +77,7 @@ def _added_values(kind: type, plain: list[Any]) -> list[Any]:
     if kind is RegionFacts:
         signature = plain[[name for name, _ in _fields(kind)].index("signature")]
         return [[list(item) for item in count_events(signature).items()]]
-    return [False] if kind is KernelRequest else []
+    return {KernelRequest: [False], Cache: ["", []]}.get(kind, [])
 
 
 def count_events(signature: str) -> dict[str, int]:

@@ -227,7 +227,11 @@ def converting(path: str, region: str, *conversions: LayoutConversion) -> list[s
     facts = saved(path).facts
     tensors = facts.stages[Stage.TTGIR]
     work = {**tensors.work, region: with_fields(tensors.work[region], conversions=conversions)}
-    stages = {**facts.stages, Stage.TTGIR: with_fields(tensors, work=work)}
+    regions = tuple(
+        dataclasses.replace(facts, counts={**facts.counts, "layout_conversion": 1}) if facts.id == region else facts
+        for facts in tensors.regions
+    )
+    stages = {**facts.stages, Stage.TTGIR: with_fields(tensors, work=work, regions=regions)}
     found = find_findings(with_fields(facts, stages=stages))
     return [finding.remark.message for finding in found if finding.code == "AI009"]
 

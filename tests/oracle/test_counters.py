@@ -30,7 +30,12 @@ def case(name: str) -> tuple[Prediction, dict[str, float]]:
     return predict_counters(simulate_launch(loaded, launch), L2), truth
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("linear_scan", "histogram")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in CASES]
+)
 def test_every_opcode_has_semantics(name: str) -> None:
     found, _ = case(name)
     assert found.unsupported_opcodes == ()

@@ -19,6 +19,9 @@ ARCHIVE = Path(__file__).parent / "measured" / "time.tar.xz"
 TOOL = find_disassembler(None)
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Any], Prediction]]:
     folder = tmp_path_factory.mktemp("time")

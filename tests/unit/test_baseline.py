@@ -208,7 +208,7 @@ def test_no_version_is_named_where_a_baseline_names_none() -> None:
             '{"document": "baseline", "schema_version": 3, "generator": "9.9"}',
             r"has schema version 3, but inspect-kernel .* reads versions 1 to 2",
         ),
-        ('{"document": "baseline", "schema_version": 1}', "damaged: 'kernels' is missing"),
+        ('{"document": "baseline", "schema_version": 1, "generator": ""}', "damaged: 'kernels' is missing"),
         ('{"document": "baseline", "schema_version": 1, "kernels": [3], "generator": ""}', "damaged"),
         ('{"document": "baseline", "schema_version": 1, "kernels": null, "generator": ""}', "damaged"),
     ],

@@ -66,7 +66,7 @@ def check_cache(path: Path, name: str | None = None, change: Callable[[LaunchReq
     return check_launches(pairs, make_disassembler([entry for entry, _ in pairs], None, sass=True))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["sm_80", *(pytest.param(name, marks=pytest.mark.long) for name in TARGETS[1:])])
 def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[str], Path], target: str) -> None:
     reports = check_cache(captured(target))
     found = {
