@@ -42,7 +42,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Commands to guard against regressions": {
         "baseline": "Record the facts of kernels in a file that `check` compares later caches with.",
-        "check": "Compare a cache with a baseline; fail if a gated fact got worse.",
+        "check": "Compare a cache with a baseline; fail if a checked fact got worse.",
     },
     "Commands for editors and agents": {
         "lsp": "Serve editors through the Language Server Protocol on standard input and output.",

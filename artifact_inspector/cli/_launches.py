@@ -85,7 +85,7 @@ def read_launches(
             "No launch to simulate: this cache has none recorded, and no grid was given.",
             "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE. "
             "Caches made by `inspect-kernel capture` or `bench` have their launches recorded."
-            f"{_example_command(cache, name, filters)}",
+            f"{_example_arguments(cache, name, filters)}",
         )
     return requests
 
@@ -107,11 +107,12 @@ def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:
         raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
 
 
-def _example_command(cache: Cache, name: str | None, filters: Sequence[KernelFilter]) -> str:
-    """A complete `predict` command for the first matching kernel; empty if its arguments are unknown."""
+def _example_arguments(cache: Cache, name: str | None, filters: Sequence[KernelFilter]) -> str:
+    """Complete arguments of a command for the first matching kernel; empty if its arguments are unknown."""
     for entry in select_kernels(cache, name, filters)[:1]:
         example_texts = example_arguments(entry)
         if example_texts:
-            command = ["inspect-kernel", "predict", cache.title, entry.hash[:12], "--grid", "1"]
-            return f" For example: {shlex.join([*command, *(f'--arg={text}' for text in example_texts)])}"
+            words = [cache.title, entry.hash[:12], "--grid", "1"]
+            words += [f"--arg={text}" for text in example_texts]
+            return f" Complete arguments, for example: {shlex.join(words)}"
     return ""

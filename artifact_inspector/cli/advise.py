@@ -43,7 +43,6 @@ def advise(
     ),
     budget: str = options.option("--budget TIME", "Try changes for this long: 60s, 2m; 0 tries none.", "60s"),
     apply: bool = options.option("--apply", "Write the first patch to the file that the command line names.", False),
-    brief: bool = options.option("--brief", "Print the two most important causes only.", False),
     output: options.Output = None,
     json: options.Json = False,
 ) -> None:
@@ -80,7 +79,7 @@ def advise(
         if json:
             print_json(advice_document(diagnoses, searches))
         else:
-            print_report(AdviceReport(diagnoses, searches, is_brief=brief))
+            print_report(AdviceReport(diagnoses, searches))
         if apply:
             _apply_first_patch(searches, kernel)
 

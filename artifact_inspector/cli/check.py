@@ -36,7 +36,7 @@ def check(
         "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
         None,
     ),
-    strict: bool = options.option("--strict", "Fail on any change of a gated fact, also on improvements.", False),
+    strict: bool = options.option("--strict", "Fail on any change of a checked fact, also on improvements.", False),
     across: list[str] | None = options.option(
         "--across AXIS",
         "Pair kernels that differ in this: target, config, source. "
@@ -53,9 +53,9 @@ def check(
     ),
     json: options.Json = False,
 ) -> None:
-    """Compare a cache with a baseline; fail if a gated fact got worse.
+    """Compare a cache with a baseline; fail if a checked fact got worse.
 
-    Exit codes: 0 no gated fact got worse, 1 a gate failed, 2 usage, 3 nothing could be read.
+    Exit codes: 0 no checked fact got worse, 1 one did, 2 usage, 3 nothing could be read.
     """
     from artifact_inspector.comparison.baseline import DEFAULT_GATES
     from artifact_inspector.comparison.corpus import parse_gates

@@ -15,7 +15,7 @@ from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.model import Consequence, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
-from artifact_inspector.vocabulary.fact import Sign, Unit, Value
+from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
@@ -83,6 +83,10 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
         facts: facts that differ, the decisive one first.
     """
     signed = [fact for fact in facts if fact.direction is not Sign.NEUTRAL and not is_minor(fact)]
+    is_capacity = bool(signed) and signed[0].direction is Sign.BETTER and (signed[0].category == Category.IN_FLIGHT)
+    if is_capacity and any(difference.axis is Axis.TARGET for difference in kernels.differences):
+        # a capacity of another GPU outweighs no finding
+        signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
     headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
     selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values())))
     return tuple(_make_headline(fact, facts, kernels) for fact in selected)

@@ -181,7 +181,7 @@ def predict_counters(
         ),
         out_of_bounds=tuple(_out_of_bounds_report(run, access) for access in run.counters.out_of_bounds),
         out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
-        notes=run.launch.notes,
+        notes=run.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
         cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),

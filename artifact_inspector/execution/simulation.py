@@ -61,6 +61,20 @@ class SimulatedLaunch:
     stream: AccessStream | None = None
     """The order of accesses, if it was requested and the tensors may not fit in L2."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about the launch, and what its counters assume of compare-and-swap loops."""
+        steps = [step for step in self.loaded.program.steps if step.assumes_swap]
+        steps = [step for step in steps if self.counters.warps_executed[step.index]]
+        lines = ", ".join(dict.fromkeys(step.source_place or f"line {step.line}" for step in steps))
+        return (*self.launch.notes, *(_ASSUMED_SWAPS.format(lines),) * bool(steps))
+
+
+_ASSUMED_SWAPS = (
+    "Assumed: compare-and-swaps at {} never retry because of other waves. "
+    "With retries, instructions, cache lines and FLOPs are higher."
+)
+
 
 def parameter_values(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[tuple[str, Any], ...]:
     """Name and value of each parameter, in order; None if it was not given.

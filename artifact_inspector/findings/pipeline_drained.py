@@ -4,7 +4,8 @@
 
 **When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in
 flight. Both the depth of the wait and the copies issued before it count. Nothing is reported if another stage
-does not fit. Which `num_stages` helps is not stated: `inspect-kernel advise` compiles and simulates some.
+does not fit. Which `num_stages` helps is not stated:
+`findings --try` compiles one stage more, `inspect-kernel advise` simulates some.
 
 **What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the
 wait. With `num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
@@ -40,7 +41,9 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         stage_bytes = _stage_bytes(kernel, name)
         if stage_bytes is not None and most is not None and used is not None and stage_bytes > most - used:
             continue
-        depth = f" at num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else ""
+        depth = ""
+        if pipeline.num_stages is not None:
+            depth = f" at num_stages {pipeline.num_stages}; `findings --try` tests num_stages {pipeline.num_stages + 1}"
         message = (
             f"{name}: the pipeline drains in every iteration: {', '.join(sorted(waits))} leaves no copy "
             f"in flight{depth}"

@@ -53,7 +53,7 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
         problems=tuple(_merge_lines([*problems, *shared.problems])),
         undecided=tuple(dict.fromkeys((*undecided, *shared.undecided))),
         coverage=tuple(coverage),
-        notes=(*launch.notes, *shared.notes),
+        notes=(*run.notes, *shared.notes),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -22,6 +22,11 @@ class AdviceReport:
     searches: Sequence[RemedySearch | None]
     """The remedies of each; None if none were tried."""
     is_brief: bool = False
+    """True for the two most important causes and changes only."""
+
+    def brief(self) -> AdviceReport:
+        """The report of `--brief`."""
+        return replace(self, is_brief=True)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for index, (diagnosis, search) in enumerate(zip(self.diagnoses, self.searches, strict=True)):
@@ -39,12 +44,12 @@ class AdviceReport:
             yield from _describe_remedies(search, is_brief=self.is_brief)
         if not self.is_brief:
             yield Text(_describe_launch(diagnosis), style="dim")
-        for note in diagnosis.notes:
+        for note in diagnosis.notes[: 1 if self.is_brief else None]:
             yield Text(f"{note[0].upper()}{note[1:]}.", style="dim")
 
 
 def _describe_remedies(search: RemedySearch, *, is_brief: bool) -> Iterator[Text]:
-    for remedy in search.remedies:
+    for remedy in search.remedies[: BRIEF_CAUSES if is_brief else None]:
         costs = f" It costs {', '.join(remedy.costs)}." if remedy.costs else ""
         yield Text(f"Change {remedy.change}: predicted {remedy.gain:.2f}× as fast.{costs}")
         if remedy.patch is not None and not is_brief:

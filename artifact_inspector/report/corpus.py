@@ -23,6 +23,7 @@ from artifact_inspector.report.layout import WrappedTexts, indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Category, Sign
+from artifact_inspector.vocabulary.rows import CATEGORIES
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_CANDIDATES = 12
@@ -237,7 +238,12 @@ class CheckReport:
             yield Text(describe_failures(failures), "bold red")
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
-            yield Text(f"Passed: no gated fact {verb} ({', '.join(self.gates)}).", "bold green")
+            yield Text(f"Passed: no checked fact {verb} ({', '.join(self.gates)}).", "bold green")
+            others = self.corpus.failures(CATEGORIES, is_strict=False)
+            if others and not self.is_strict:
+                yield Text(
+                    f"Facts that are not checked got worse: {', '.join(others)}. --fail-on any checks them.", "yellow"
+                )
         else:
             yield Text("Passed: no gates are set.", "bold green")
         yield from _baseline_notes(self.baseline)

@@ -56,7 +56,7 @@ def describe_groups(facts: Sequence[FactPair], limit: int = MAX_FACTS) -> Iterat
         listed = [fact for fact in members if sign is not Sign.NEUTRAL or fact.category != Category.VERDICT]
         omitted = len(listed) - limit
         texts = [describe_values(fact) for fact in listed[:limit]]
-        texts += [f"and {omitted} more {plural('fact', omitted)}"] if omitted > 0 else []
+        texts += [f"and {omitted} more {plural('fact', omitted)} (--json lists all)"] if omitted > 0 else []
         if texts:
             yield sign, texts
 

@@ -386,7 +386,9 @@ def test_a_drained_pipeline_promises_nothing_of_another_stage_and_is_not_reporte
     taken = saved(path).facts.resources.shared.value
     assert taken is not None
     (found,) = of_rule(saved(path), "AI002")
-    assert found.remark.message.endswith(" leaves no copy in flight at num_stages 2")
+    assert found.remark.message.endswith(
+        " leaves no copy in flight at num_stages 2; `findings --try` tests num_stages 3"
+    )
     assert taken + 4096 <= 163 * 1024
     full = ResourceFigure(163 * 1024 - 4095, "metadata, shared")
     assert of_rule_where("AI002", path, shared=full) == []

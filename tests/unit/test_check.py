@@ -52,7 +52,8 @@ def test_what_did_not_change_passes(directory: Path) -> None:
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 0
     assert (
-        result.stdout.splitlines()[0] == "Passed: no gated fact got worse (verdict, spills, waits, mma, shared, gone)."
+        result.stdout.splitlines()[0]
+        == "Passed: no checked fact got worse (verdict, spills, waits, mma, shared, gone)."
     )
 
 
@@ -169,7 +170,7 @@ def test_an_improvement_passes_and_fails_only_if_strict(directory: Path) -> None
     shutil.copytree(MATMUL, directory / "cache")
     result = run("check", "cache", "-b", "drained.json")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (
-        0, "Passed: no gated fact got worse (verdict, spills, waits, mma, shared, gone).",
+        0, "Passed: no checked fact got worse (verdict, spills, waits, mma, shared, gone).",
     )  # fmt: skip
     assert "Better: the pipeline of loop1 no longer drains every iteration" in " ".join(result.stdout.split())
     strict = run("check", "cache", "-b", "drained.json", "--strict")

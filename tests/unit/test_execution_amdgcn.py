@@ -281,3 +281,41 @@ def test_shared_memory_that_no_gpu_has_is_not_kept(address: int) -> None:
     assert scratch.content is not None
     assert scratch.content.nbytes < 1000
     assert scratch.load(some * 0 + address, 4, some > 0) is None
+
+
+SWAP_LOOP = """
+s_load_dwordx2 s[2:3], s[0:1], 0x0
+v_lshrrev_b32_e32 v1, {shift}, v0
+v_lshlrev_b32_e32 v1, 2, v1
+s_mov_b64 s[4:5], 0
+global_load_dword v5, v1, s[2:3]
+.LBB0_1:
+v_add_f32_e32 v4, v5, v5
+global_atomic_cmpswap v6, v1, v[4:5], s[2:3] {returns}
+v_cmp_eq_u32_e32 vcc, {compared}, v5
+s_or_b64 s[4:5], vcc, s[4:5]
+v_mov_b32_e32 v5, v6
+s_andn2_b64 exec, exec, s[4:5]
+s_cbranch_execnz .LBB0_1
+s_or_b64 exec, exec, s[4:5]
+"""
+
+
+@pytest.mark.parametrize(("shift", "attempts"), [(0, 1), (1, 2), (2, 4), (6, 64)])
+def test_lanes_of_a_wave_that_share_a_word_swap_one_after_the_other(shift: int, attempts: int) -> None:
+    _, counts, unfinished = run(SWAP_LOOP.format(shift=shift, returns="glc", compared="v6"), ctas=3, threads=128)
+    assert unfinished == []
+    assert counts.warps_executed[6] == 3 * 2 * attempts
+    lanes_by_attempt = [64 - 64 // (1 << shift) * attempt for attempt in range(attempts)]
+    assert counts.threads_executed[6] == 3 * 2 * sum(lanes_by_attempt)
+
+
+@pytest.mark.parametrize(("returns", "compared"), [("glc", "v7"), ("glc", "v4")])
+def test_a_comparison_with_another_register_than_the_returned_is_not_assumed(returns: str, compared: str) -> None:
+    assert run(SWAP_LOOP.format(shift=0, returns=returns, compared=compared))[2]
+
+
+def test_a_value_that_a_swap_returned_stays_unknown() -> None:
+    machine, _, unfinished = run(SWAP_LOOP.format(shift=0, returns="glc", compared="v6"), values=(7,) * 256)
+    assert not unfinished
+    assert isinstance(machine.read_register("v6"), UnknownValue)

@@ -11,6 +11,7 @@ import numpy as np
 
 from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
+from artifact_inspector.execution.amdgcn.retry_loops import is_swap, record_swap
 from artifact_inspector.execution.interpreter.access_counting import count_global_access
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -148,11 +149,14 @@ def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
     locate = _buffer_address(statement, meaning.size, 1)
     returns_old_value = meaning.action is Action.ATOMIC_BUFFER and _returns_old_value(statement)
     names = statement.operands[0].names if returns_old_value else ()
+    records_swap = is_swap(statement) and returns_old_value
 
     def run(machine: Machine) -> None:
         address, in_range = locate(machine)
         mask = machine.intersect(machine.active_mask, in_range)
-        count_global_access(machine, address, meaning.size, is_write=True, mask=mask)
+        lanes = count_global_access(machine, address, meaning.size, is_write=True, mask=mask)
+        if records_swap:
+            record_swap(machine, names[0], lanes)
         op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
     return op.under_exec(run)
@@ -194,9 +198,12 @@ def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
     returns_old_value = meaning.action is Action.ATOMIC_GLOBAL and _returns_old_value(statement)
     names = statement.operands[0].names if returns_old_value else ()
     address_reader = _address_reader(statement, 1 if returns_old_value else 0)
+    records_swap = is_swap(statement) and returns_old_value
 
     def run(machine: Machine) -> None:
-        count_global_access(machine, address_reader(machine), meaning.size, is_write=True)
+        lanes = count_global_access(machine, address_reader(machine), meaning.size, is_write=True)
+        if records_swap:
+            record_swap(machine, names[0], lanes)
         op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
     return op.under_exec(run)

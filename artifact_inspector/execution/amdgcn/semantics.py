@@ -10,6 +10,7 @@ was validated on hardware.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from artifact_inspector.execution.amdgcn.control import CONTROL, branch_to
 from artifact_inspector.execution.amdgcn.cross_lane import LANES
@@ -17,6 +18,7 @@ from artifact_inspector.execution.amdgcn.integer import INTEGER
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
 from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, is_scalar, scalar_or_vector_run
+from artifact_inspector.execution.amdgcn.retry_loops import build_retry_test, find_retry_tests
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
@@ -74,6 +76,9 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     targets = _branch_targets(function)
     for position, target in targets.items():
         steps[index[position]] = _decode_step(index[position], instructions[position], module, wave, index[target])
+    for position, returned in find_retry_tests(function, targets):
+        run = build_retry_test(parse_statement(instructions[position].text), returned)
+        steps[index[position]] = replace(steps[index[position]], run=run, assumes_swap=True)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     return DecodedProgram(
         function.name,

@@ -51,6 +51,8 @@ class ProgramStep:
     """The counter that it belongs to: `tensor`, `global_load` …"""
     is_supported: bool = True
     """False if the opcode is not supported: its results are unknown."""
+    assumes_swap: bool = False
+    """Whether it ends a compare-and-swap loop as if no other wave changed the word."""
 
     @property
     def source_place(self) -> str | None:

@@ -87,7 +87,7 @@ class CheckDocument(Document):
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
     strict: bool
-    """True if any change of a gated fact fails, not only a worse one."""
+    """True if any change of a checked fact fails, not only a worse one."""
     gates: tuple[GateName, ...]
     """The gates that were checked."""
     failures: tuple[GateName, ...]

@@ -47,7 +47,7 @@ class PredictionDocument(Document):
 def prediction_document(found: Sequence[Prediction], notes: Sequence[str] = ()) -> PredictionDocument:
     """What was found, as JSON."""
     rows = tuple(LaunchRow(prediction, find_launch_findings(prediction)) for prediction in found)
-    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else (), notes=tuple(notes))
+    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else (), notes=(*found[0].notes, *notes))
 
 
 define_shape(
