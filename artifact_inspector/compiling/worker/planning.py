@@ -206,6 +206,8 @@ def _compile_into(
     warnings.simplefilter("ignore")  # Python warnings only; the compiler's are on standard error
     os.environ.update(request["environment"])
     os.environ["TRITON_CACHE_DIR"] = str(staging)
+    # Triton passes files to ptxas and its linker there; a later run removes those of a killed compile
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=staging)
     if request.get("untrusted"):
         _limit_process(request, staging)
     log: list[str] = []
@@ -230,8 +232,6 @@ def _compile_into(
 
 def _limit_process(request: Mapping[str, Any], staging: Path) -> None:
     """Limit this child, which compiles an entry of a cache: time, memory, and the files that it may open."""
-    tempfile.tempdir = tempfile.mkdtemp(dir=staging)  # Triton passes files to ptxas and its linker there
-    os.environ["TMPDIR"] = tempfile.tempdir
     texts = (request.get("output"), request["environment"].get("MLIR_DUMP_PATH"))
     writable = {staging.parent, *(Path(file).parent for file in texts if file)}
     module_or_file = split_kernel_path(request["place"])[0]
