@@ -77,7 +77,8 @@ def _added_values(kind: type, plain: list[Any]) -> list[Any]:
     if kind is RegionFacts:
         signature = plain[[name for name, _ in _fields(kind)].index("signature")]
         return [[list(item) for item in count_events(signature).items()]]
-    return {KernelRequest: [False], Cache: ["", []]}.get(kind, [])
+    added: dict[type, list[Any]] = {KernelRequest: [False], Cache: ["", []]}
+    return added.get(kind, [])
 
 
 def count_events(signature: str) -> dict[str, int]:
