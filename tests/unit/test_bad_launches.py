@@ -165,12 +165,14 @@ def test_a_kernel_of_amd_is_not_ranked_and_is_told_so() -> None:
     assert "AMD kernels are not ranked" in said(result)
 
 
-def test_without_arguments_it_tells_a_command_that_works() -> None:
-    result = CliRunner().invoke(cli.app, ["predict", str(FIXTURES / "3.6.0" / "sm_90" / "softmax")])
+@pytest.mark.parametrize("command", ["predict", "check-memory"])
+def test_without_arguments_it_tells_arguments_that_work(command: str) -> None:
+    cache = str(FIXTURES / "3.6.0" / "sm_90" / "softmax")
+    result = CliRunner().invoke(cli.app, [command, cache])
     assert result.exit_code == 2
-    command = shlex.split(said(result).rpartition("For example: ")[2])
-    assert command[:2] == ["inspect-kernel", "predict"]
-    assert CliRunner().invoke(cli.app, command[1:]).exit_code in (0, 1)
+    words = shlex.split(said(result).rpartition("Complete arguments, for example: ")[2])
+    assert words[0] == cache
+    assert CliRunner().invoke(cli.app, [command, *words]).exit_code in (0, 1)
 
 
 def test_types_that_are_cut_off_are_taken_for_unknown(tmp_path: Path) -> None:
