@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import blind_pairs
 import pairs
+import pytest
 
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.assumed_launch import assume_launch

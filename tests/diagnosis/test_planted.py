@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import blind_pairs
 import pairs
+import pytest
 
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.cause import Diagnosis

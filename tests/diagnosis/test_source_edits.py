@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import blind_pairs
 import pairs
+import pytest
 
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.remedy_search import LARGEST_DIFFERENCE, reduces_a_cause
