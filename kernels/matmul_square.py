@@ -1,8 +1,8 @@
 """The smallest block matmul: square tiles of 32 and a loop over K, in float32.
 
-A version found in tutorials moves along K by `k * stride` only, with no `tl.arange` in that
-dimension: its blocks are 32×1 and 1×32, which `tl.dot` refuses, so it does not compile. Here each
-block spans `tl.arange(0, BLOCK_SIZE)` along K too, and the loop steps by whole blocks.
+A version found in tutorials moves along K by `k * stride` only: its blocks are 32×1 and 1×32,
+which `tl.dot` takes for AMD GPUs and refuses for NVIDIA's (K of at least 8). Here each block
+spans `tl.arange(0, BLOCK_SIZE)` along K too, and the loop steps by whole blocks.
 """
 
 from typing import TYPE_CHECKING

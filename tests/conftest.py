@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import re
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +26,11 @@ os.environ["ARTIFACT_INSPECTOR_INDEX"] = "off"
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir(), "artifact-inspector-pyc"))
 sys.dont_write_bytecode = False
+
+# Under nohup or in the background of a shell, tests of signals would inherit that they are ignored.
+for _name, _handler in (("SIGHUP", signal.SIG_DFL), ("SIGINT", signal.default_int_handler)):
+    if (_number := getattr(signal, _name, None)) is not None and signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 _OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+)/(\w*)")
 LONGEST = (

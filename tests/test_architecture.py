@@ -36,6 +36,7 @@ def layers() -> list[set[str]]:
 
 
 GATHERING = {
+    "ScheduleTrace", "_Barrier",  # an executed schedule writes them
     "LocatedRound", "LocatedStatement", "LoopPrefetch",  # filled in while rounds are located
     "RegionMeasurement", "StepCounters",  # a walk counts in them
     "OpenRegion",  # of formats/mlir: open until its last line is read
@@ -43,6 +44,7 @@ GATHERING = {
     "_OpenFile",  # an editor types in it
     "StoredFacts",  # counts what it wrote
     "MachineState",  # a machine runs on it
+    "Mbarrier",  # arrivals change it
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 

@@ -46,7 +46,7 @@ run = lambda *words: CliRunner().invoke(app, [*words], env={"COLUMNS": "200"}).s
 (entry,) = open_cache(Path(left)).entries
 kernel = inspect_artifact(entry)
 json.dump({
-    "story": run(left, name, "--all") or run(left, name),
+    "story": run(left, name, "--full"),
     "json": json.loads(run(left, "--json")),
     "schema": schema_of("cache"),
     "diff": run("diff", left, right),

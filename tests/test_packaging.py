@@ -31,12 +31,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(out.glob("*.whl"))
 
 
+@pytest.mark.long
 def test_a_wheel_installs_one_package_and_nothing_beside_it(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"artifact_inspector"}
 
 
+@pytest.mark.long
 def test_the_reference_kernels_are_found_in_an_installed_package(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     found = subprocess.run(

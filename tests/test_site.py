@@ -19,6 +19,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(pages), "mkdocs.yml lists each page once"
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="the docs extra is not installed")
     site = tmp_path / "site"

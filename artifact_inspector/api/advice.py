@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from artifact_inspector.diagnosis.assumed_launch import assume_launch
+from artifact_inspector.api.launches import predict_launches
+from artifact_inspector.comparison.matching import digest_of
+from artifact_inspector.compiling.ask.compile import compile_kernels
+from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.diagnosis.assumed_launch import assume_indices, assume_launch
 from artifact_inspector.diagnosis.cause import Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.errors import CompileError, InspectorError, UsageError
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
-from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Backend, Stage
+
+_SAMPLED_TIME = "the time is that of some CTAs: the budget ended before all were simulated"
+_COMPARED_STAGES = (Stage.TTIR, Stage.PTX, Stage.AMDGCN)
+"""What a change of a source or of Triton reaches; binaries have line numbers."""
 
 
 def assume_launches(
@@ -26,6 +40,24 @@ def assume_launches(
     return [(entry, assume_launch(entry)) for entry in select_kernels(cache, name, targets)]
 
 
+def headline(
+    entry: Artifact, disassemble: Disassemble | None, request: LaunchRequest | None = None, *, gpu: str | None = None
+) -> str | None:
+    """The first sentence about a kernel: its first cause, or that nothing stands out; None if it cannot be simulated.
+
+    Args:
+        entry: the kernel.
+        disassemble: converts cubins to SASS.
+        request: its launch; None assumes one that fills the GPU.
+        gpu: product name.
+    """
+    try:
+        pair = entry, request or assume_launch(entry)
+        return diagnose_launches([pair], disassemble, gpu=gpu)[0].summary
+    except InspectorError:
+        return None
+
+
 def diagnose_launches(
     pairs: Sequence[tuple[Artifact, LaunchRequest]],
     disassemble: Disassemble | None,
@@ -34,7 +66,7 @@ def diagnose_launches(
     steps: int = 50_000_000,
     progress: Callable[[Artifact], None] = lambda entry: None,
 ) -> list[Diagnosis]:
-    """The diagnosis of each launch.
+    """The diagnosis of each launch; only of the first ones, if a budget of `limit_simulation` is spent.
 
     Args:
         pairs: kernels with their launches.
@@ -47,9 +79,75 @@ def diagnose_launches(
         UsageError: the arguments do not fit a kernel.
         CacheError: a kernel has no readable machine code.
     """
-    diagnoses = []
+    diagnoses: list[Diagnosis] = []
+    budget = current_budget()
     for entry, request in pairs:
+        if diagnoses and budget is not None and budget.is_spent():
+            note = f"{len(diagnoses)} of {len(pairs)} launches were diagnosed: {budget.reason}"
+            diagnoses[-1] = replace(diagnoses[-1], notes=(note, *diagnoses[-1].notes))
+            break
         progress(entry)
         candidate = RankingCandidate(entry, request, entry.constants)
         diagnoses.append(diagnose(candidate, disassemble, gpu=gpu, limit=steps))
     return diagnoses
+
+
+def with_launch_times(
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    diagnoses: Sequence[Diagnosis],
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    steps: int = 50_000_000,
+) -> list[Diagnosis]:
+    """The diagnoses with the times that `predict` prints; a note for each whose time stays that of some CTAs."""
+    timed = []
+    for (entry, request), diagnosis in zip(pairs, diagnoses, strict=False):
+        budget, time = current_budget(), None
+        request = assume_indices(entry, request)
+        if diagnosis.gpu is not None and entry.target is not None and entry.target.backend is Backend.CUDA:
+            if budget is None or not budget.is_spent():
+                time = predict_launches([(entry, request)], disassemble, gpu=gpu, steps=steps)[0].time
+            if time is None:
+                diagnosis = replace(diagnosis, notes=(*diagnosis.notes, _SAMPLED_TIME))
+            else:
+                diagnosis = replace(diagnosis, microseconds=time.us)
+        timed.append(diagnosis)
+    return timed
+
+
+def replace_stale_entry(
+    pair: tuple[Artifact, LaunchRequest], kernel: str, directory: Path
+) -> tuple[Artifact, LaunchRequest]:
+    """The launch with the kernel that the user's file compiles to now; a note reports code that is not on record.
+
+    Edits of the file thereby have its line numbers, and their gains are relative to its code.
+
+    Args:
+        pair: the recorded kernel with its launch.
+        kernel: `FILE.py:KERNEL`; a pair of another kernel stays as it is.
+        directory: cache directory to compile into.
+
+    Raises:
+        CompileError: the file no longer compiles with the recorded types.
+        UsageError: it has no such kernel, or one with other arguments.
+    """
+    entry, request = pair
+    if entry.display_name != kernel.rpartition(":")[2]:
+        return pair
+    try:
+        record = recorded_compile(entry)
+    except UsageError:
+        return pair  # the search reports it
+    compiled = KernelRequest(kernel, record.types, record.constants, record.options, is_untrusted=True)
+    (result,) = compile_kernels([compiled], [record.target], directory)
+    if result.directory is None:
+        error = UsageError if result.is_usage_error else CompileError
+        raise error(f"{kernel} does not compile with the recorded types: {result.message}", result.remedy)
+    (current,) = (one for one in open_cache(directory).entries if one.directory == result.directory.name)
+    if current.hash == entry.hash:
+        return pair
+    notes = request.notes
+    if any(digest_of(entry, stage) != digest_of(current, stage) for stage in _COMPARED_STAGES):
+        notes += (f"the recorded {entry.hash[:12]} is stale: the code that {kernel} compiles to is the baseline",)
+    return current, replace(request, kernel_hash=None, notes=notes)

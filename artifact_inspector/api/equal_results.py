@@ -17,49 +17,7 @@ from artifact_inspector.execution.stored_values import largest_value
 MOST_BYTES = 1 << 29
 """Bytes of all tensors from which results are not compared: memory would hold them four times."""
 _SECONDS = 60.0
-_PROGRAM = """
-import importlib.util, json, sys
-sys.path[:] = [path for path in sys.path if path]
-import torch
-spec = json.loads(sys.stdin.read())
-torch.manual_seed(0)
-torch.set_num_threads(1)
-FILLED = 1 << 22  # elements that are random, and compared
-NAMES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64, "i8": torch.int8,
-         "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "i1": torch.bool}
-def make(argument):
-    if not isinstance(argument, dict):
-        return argument
-    dtype = NAMES.get(argument["dtype"]) or getattr(torch, argument["dtype"])
-    tensor = torch.zeros(argument["elements"], dtype=dtype)
-    part = tensor[:FILLED]
-    if argument["bound"] is not None or dtype == torch.bool:
-        part.copy_(torch.randint(0, max(1, argument["bound"] or 2), part.shape))
-    elif dtype.is_floating_point:
-        part.copy_(torch.randn(part.shape))
-    else:
-        info = torch.iinfo(dtype)
-        part.copy_(torch.randint(max(info.min, -2**31), min(info.max, 2**31 - 1), part.shape))
-    return tensor
-inputs = {name: make(value) for name, value in spec["arguments"].items()}
-outputs = []
-for path in spec["files"]:
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location("compared", path))
-    module.__spec__.loader.exec_module(module)
-    kernel = getattr(module, spec["kernel"])
-    while type(kernel).__name__ in ("Autotuner", "Heuristics"):
-        kernel = kernel.fn
-    own = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in inputs.items()}
-    kernel[tuple(spec["grid"])](**own, **spec["constants"])
-    outputs.append(own)
-worst = 0.0
-for name, left in outputs[0].items():
-    if isinstance(left, torch.Tensor):
-        left, right = (one[:FILLED].double().nan_to_num() for one in (left, outputs[1][name]))
-        scale = left.abs().max().item() or 1.0
-        worst = max(worst, (left - right).abs().max().item() / scale)
-print(json.dumps(worst))
-"""
+_PROGRAM = "from artifact_inspector.compiling.worker.interpreted import main; main()"
 
 
 def compare_results(

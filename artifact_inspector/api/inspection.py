@@ -23,6 +23,7 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.facts.selection import narrow
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
+from artifact_inspector.findings.limit import Limit, find_limit
 from artifact_inspector.model import EventKind, RegionKind, Severity, Stage
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.pictures.timeline import timeline
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from artifact_inspector.analysis.order.region_facts import RegionFacts
     from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
     from artifact_inspector.analysis.overlap.pipeline import Pipeline
+    from artifact_inspector.analysis.resources.occupancy import Occupancy
     from artifact_inspector.hardware.targets import Target
 
 WIDTH = 760
@@ -128,6 +130,19 @@ class Inspection(Tabular):
     def spill_bytes(self) -> int | None:
         """Spilled bytes per thread; None if unknown."""
         return self.details.resources.spill_bytes.value
+
+    spills = spill_bytes
+    """The same, by its heading in reports."""
+
+    @property
+    def occupancy(self) -> Occupancy | None:
+        """Blocks and warps per SM with their limits; None if unknown."""
+        return self.details.occupancy
+
+    @property
+    def limit(self) -> Limit:
+        """What limits it, with the evidence: the first sentence of its report."""
+        return find_limit(self.details)
 
     @property
     def shared_bytes(self) -> int | None:
@@ -230,10 +245,8 @@ class Inspection(Tabular):
             x for x in self.findings if x.code in codes_to_fail or (not codes and x.severity is Severity.WARNING)
         ]
         if failing:
-            message_lines = "".join(f"\n  {x.code} {x.name}: {x.remark.message}" for x in failing)
-            self._fail(
-                f"has {len(failing)} {plural('finding', len(failing))}{message_lines}", [x.code for x in failing]
-            )
+            names = ", ".join(dict.fromkeys(f"{x.code} {x.name}" for x in failing))
+            self._fail(f"has {len(failing)} {plural('finding', len(failing))}: {names}", [x.code for x in failing])
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
         """The main loop at every stage, and the pages of its findings."""
@@ -314,7 +327,7 @@ class Verdict(str):
     def explain_comparison(self, expected: object) -> tuple[list[str], str]:
         """The message of a failed comparison with another word: sentences, then the evidence."""
         region = self._region
-        meaning = describe_verdict(str(self))
+        meaning = describe_verdict(str(self), region.stage)
         sentence = f"{region.id} of {region.inspection.title} is {region.phrase} at {region.stage.value}"
         return [sentence if meaning is None else f"{sentence}: {meaning}"], region.evidence()
 

@@ -11,6 +11,9 @@ from typing import Any
 
 from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.manifest import read_launches
+from artifact_inspector.diagnosis.diagnose import microseconds_of
+from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.diagnosis.memory_causes import atomic_cycles
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
@@ -18,6 +21,8 @@ from artifact_inspector.execution.kernel_loader import load_kernel, parameter_na
 from artifact_inspector.execution.launch_requests import COMPILER_OPTIONS, LaunchRequest, parse_grid, parse_recorded
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bound
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
@@ -27,6 +32,7 @@ from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.hardware.timing import BOUNDS
 from artifact_inspector.model import Backend
 
 
@@ -87,9 +93,10 @@ def _check_names(arguments: Mapping[str, Any], launches: Sequence[LaunchRequest]
             )
 
 
-def has_tuning_launches(cache: Cache) -> bool:
-    """Whether the cache records launches that an autotuner made only to measure a configuration."""
-    return any(row.get("tuning") for row in read_launches(cache.root))
+def has_tuning_launches(cache: Cache, name: str | None, targets: Sequence[KernelFilter | Target]) -> bool:
+    """Whether the cache records launches of these kernels that an autotuner made only to measure a configuration."""
+    names = {entry.display_name for entry in select_kernels(cache, name, targets)}
+    return any(row.get("tuning") and row.get("kernel") in names for row in read_launches(cache.root))
 
 
 def recorded_launches(
@@ -278,10 +285,43 @@ def predict_launches(
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
-            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
+            prediction = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
+            has_serial_atomics = prediction.time is not None and prediction.counters.global_atomic_instructions
+            if prediction.is_amd or has_serial_atomics:
+                candidate = RankingCandidate(entry, pairs[index][1], entry.constants)
+                model = model_launch(candidate, disassemble, gpu=gpu, limit=steps)
+                time = prediction.time
+                time = modelled_time(model) if time is None else with_serial_atomics(time, model)
+                prediction = replace(prediction, time=time)
+            predictions[index] = prediction
     if simulated is not None:
         simulated += sorted(predictions)
     return [predictions[index] for index in sorted(predictions)]
+
+
+def modelled_time(model: LaunchModel) -> LaunchTime | None:
+    """The time of an AMD launch by the model of a diagnosis, from documented rates; None if times are not predicted."""
+    us, time, sample = microseconds_of(model), model.launch_time, model.sample
+    if us is None or time is None or model.cycles is None:
+        return None
+    cycles_by_unit, timing = time.terms(sample), time.gpu.timing
+    cycles = max(model.cycles, atomic_cycles(model))
+    unit = find_bound(cycles_by_unit, timing, cycles * us / (us - timing.launch_us))
+    bound = "atomics on one address" if cycles > model.cycles else BOUNDS[unit]
+    terms = {name: round((us - timing.launch_us) * busy / cycles, 2) for name, busy in cycles_by_unit.items()}
+    waves = -(-sample.launch.ctas // (time.resident_ctas * time.gpu.multiprocessors))
+    low, high = (round(us * share, 2) for share in TIME_RANGE)
+    amounts: dict[str, Any] = {"us": round(us, 2), "low": low, "high": high, "terms": terms, "waves": waves}
+    return LaunchTime(**amounts, gpu=time.gpu.name, bound=bound, imbalance=1.0, overlap=None, is_validated=False)
+
+
+def with_serial_atomics(time: LaunchTime, model: LaunchModel) -> LaunchTime:
+    """The time of a launch whose atomics on one address may take longer than everything else."""
+    microseconds = microseconds_of(model)
+    if model.cycles is None or atomic_cycles(model) <= model.cycles or microseconds is None or microseconds <= time.us:
+        return time
+    low, us, high = (round(microseconds / time.us * value, 2) for value in (time.low, time.us, time.high))
+    return replace(time, low=low, us=us, high=high, bound="atomics on one address")
 
 
 def _wave_size(

@@ -63,18 +63,11 @@ class CaptureTable(CapturedKernels):
     """The kernels of a `capture` block; a table of launches, failures and notes in a notebook."""
 
     def _repr_html_(self) -> str:
-        targets = dict.fromkeys(kernel.target for kernel in self)
-        runs = [
-            ProgramRun(
-                target,
-                0,
-                "",
-                tuple(kernel for kernel in self if kernel.target == target),
-                tuple(note for note in self.notes if target in note.targets),
-                None,
-            )
-            for target in targets
-        ]
+        runs = []
+        for target in dict.fromkeys(kernel.target for kernel in self):
+            kernels = tuple(kernel for kernel in self if kernel.target == target)
+            notes = tuple(note for note in self.notes if target in note.targets)
+            runs.append(ProgramRun(target, 0, "", kernels, notes, None))
         return to_html(captured_table(runs, self.directory))
 
 

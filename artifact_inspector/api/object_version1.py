@@ -1,6 +1,6 @@
 """Objects that `to_json` of format 1 wrote, in the layout of format 2.
 
-Format 1 listed the same values in the same order. Some types had other names, two had fewer fields, and one
+Format 1 listed the same values in the same order. Some types had other names, some had fewer fields, and one
 enumeration had other words.
 """
 
@@ -18,7 +18,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from artifact_inspector.analysis.access.load_widths import NarrowReason
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.compiling import KernelRequest
-from artifact_inspector.files.artifact import Cache
+from artifact_inspector.facts.region import RegionWork
+from artifact_inspector.files.artifact import Artifact, Cache
 from artifact_inspector.model import EventKind, SourceLine
 
 FORMAT_NAME = "artifact-inspector object 1"
@@ -76,8 +77,8 @@ def _added_values(kind: type, plain: list[Any]) -> list[Any]:
         return []
     if kind is RegionFacts:
         signature = plain[[name for name, _ in _fields(kind)].index("signature")]
-        return [[list(item) for item in count_events(signature).items()]]
-    added: dict[type, list[Any]] = {KernelRequest: [False], Cache: ["", []]}
+        return [[list(item) for item in count_events(signature).items()], None]
+    added: dict[type, list[Any]] = {KernelRequest: [False], Cache: ["", []], Artifact: [[]], RegionWork: [[], None]}
     return added.get(kind, [])
 
 

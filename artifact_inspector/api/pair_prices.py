@@ -2,91 +2,232 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
+from artifact_inspector.api.fact_prices import price_facts
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate
-from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.compiling.ask.manifest import read_launches
-from artifact_inspector.errors import InspectorError
+from artifact_inspector.diagnosis.arithmetic_causes import SHARED
+from artifact_inspector.diagnosis.diagnose import microseconds_of
+from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
+from artifact_inspector.execution.stored_values import StoredValues
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.ranking import RankedLaunch, gpu_model_of, rank_launches
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
+from artifact_inspector.execution.timing.ranking import find_missing_inputs
+from artifact_inspector.execution.timing.sampling import LaunchSample
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.digests import content_digest, index_key
+from artifact_inspector.files.index import Index
 
+PairLaunch = tuple[LaunchRequest, LaunchRequest]
+"""A launch of the old kernel, and one of the new kernel."""
 MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
 
 
-def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> LaunchRequest | None:
-    """A recorded launch that fits both kernels; None if there is none.
+def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> PairLaunch | None:
+    """The recorded launches to compare; None if neither kernel has one.
 
-    A launch of one kernel fits the other one if both have the same tiles: its grid then covers the same work.
+    Each kernel has its own launch if both got the same arguments. Else one launch is of both kernels, if their tiles,
+    or the tiles that they store and their constants as far as recorded, agree: the grid then covers the same work.
 
     Args:
         roots: the cache directories whose records are read, the new kernel's last.
+
+    Raises:
+        UsageError: no recorded launch of one kernel fits the other one.
     """
-    programs = Candidate(left).program, Candidate(right).program
-    if programs[0] is None or programs[1] is None or programs[0].tiles != programs[1].tiles:
-        return None
-    for artifact, root in ((artifact, root) for artifact in (right, left) for root in reversed(roots)):
-        rows = [row for row in read_launches(root) if row.get("hash") == artifact.hash]
-        rows = [row for row in rows if not row.get("tuning")] or rows
-        if rows:
-            (request,) = parse_recorded(rows[:1], root)
-            return replace(request, kernel_hash=None)
+    old, new = (_recorded_rows(artifact, roots) for artifact in (left, right))
+    constants = {*left.constants, *right.constants}
+    for (row, root), (old_row, old_root) in product(new, old):
+        if _arguments(row, constants) == _arguments(old_row, constants):
+            return _request_of(old_row, old_root), _request_of(row, root)
+    for row, root in (new or old)[:1]:
+        if not _have_equal_work(left, right):
+            problem = "differ in arguments" if new and old else "are of only one kernel, and the tiles differ"
+            raise UsageError(f"the recorded launches {problem}; --launch FILE gives one")
+        request = _request_of(row, root)
+        return request, request
     return None
+
+
+def _recorded_rows(artifact: Artifact, roots: Sequence[Path]) -> list[tuple[Mapping[str, Any], Path]]:
+    rows: list[tuple[Mapping[str, Any], Path]]
+    rows = [(row, root) for root in reversed(roots) for row in read_launches(root) if row.get("hash") == artifact.hash]
+    return [pair for pair in rows if not pair[0].get("tuning")] or rows
+
+
+def _request_of(row: Mapping[str, Any], root: Path) -> LaunchRequest:
+    return replace(parse_recorded([row], root)[0], kernel_hash=None)
+
+
+def _arguments(row: Mapping[str, Any], constants: Container[str]) -> dict[str, Any]:
+    """Argument → its number, or shape and type of its tensor."""
+    return {
+        name: (value.get("shape"), value.get("dtype")) if isinstance(value, dict) else value
+        for name, value in row.get("args", {}).items()
+        if name not in constants
+    }
+
+
+def _have_equal_work(left: Artifact, right: Artifact) -> bool:
+    """Whether a CTA of one kernel does the work of one of the other kernel."""
+    programs = Candidate(left).program, Candidate(right).program
+    if programs[0] is None or programs[1] is None:
+        return False
+    stored = [{tile for tile in program.tiles if tile.startswith("store")} for program in programs if program]
+    return programs[0].tiles == programs[1].tiles or (
+        bool(stored[0])
+        and stored[0] == stored[1]
+        and all(left.constants[name] == right.constants[name] for name in left.constants.keys() & right.constants)
+    )
 
 
 def predict_pair(
     left: Artifact,
     right: Artifact,
-    request: LaunchRequest,
+    request: LaunchRequest | PairLaunch,
     disassemble: Disassemble | None,
     gpu: str | None = None,
     steps: int = MAX_STEPS,
+    facts: Sequence[FactPair] = (),
+    open_index: Callable[[], Index] | None = None,
 ) -> PairPrice:
     """The predicted cost of one launch of both kernels.
 
     Args:
+        request: of both kernels, or of each.
         gpu: the product to model; by default that of the target.
         steps: instructions after which a launch counts as endless.
+        facts: differing facts to price one by one.
+        open_index: opens the result cache, in which the simulated traffic of each kernel is kept.
     """
-    launch = _describe_launch(request, left)
-    if left.target is None or right.target is None or left.target.arch != right.target.arch:
-        return _unknown(launch, "", "the two are compiled for different GPUs")
+    requests = request if isinstance(request, tuple) else (request, request)
+    launch = _describe_launch(requests[1], left)
     try:
-        name = gpu_model_of(left.target, gpu).name
-        candidates = [RankingCandidate(artifact, request, artifact.constants) for artifact in (left, right)]
-        rows = {row.launch: row for row in rank_launches(candidates, disassemble, gpu=gpu, limit=steps)}
+        candidates = [
+            RankingCandidate(artifact, one, artifact.constants)
+            for artifact, one in zip((left, right), requests, strict=True)
+        ]
+        models = [
+            model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
+            for x in candidates
+        ]
     except InspectorError as error:
-        return _unknown(launch, gpu or "", error.message.splitlines()[0].rstrip("."))
-    problems = [_describe_problem(side, rows[index]) for index, side in enumerate(("the old kernel", "the new kernel"))]
-    scores = rows[0].score, rows[1].score
-    is_known = None not in scores and not any(problems)
+        return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpu or "")
+    is_one_gpu = left.target == right.target
+    problem = next(filter(None, map(_describe_problem, ("the old kernel", "the new kernel"), models)), "")
+    old, new = models
+    terms = [model.time.terms(model.sample) if model.time is not None else {} for model in models]
+    bottlenecks = [max(units, key=units.__getitem__, default=None) for units in terms]
+    costs = [model.cycles if is_one_gpu else microseconds_of(model) for model in models]  # clocks of two GPUs differ
     return PairPrice(
-        (scores[1] or 0.0) / scores[0] if is_known and scores[0] else None,
-        scores[0],
-        scores[1],
-        rows[0].bottleneck,
-        rows[1].bottleneck,
-        launch,
-        name,
-        next(filter(None, problems), ""),
+        ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
+        left_cycles=old.cycles,
+        right_cycles=new.cycles,
+        left_bottleneck=bottlenecks[0],
+        right_bottleneck=bottlenecks[1],
+        launch=launch,
+        gpu=" → ".join(dict.fromkeys(model.time.gpu.name for model in models if model.time is not None)),
+        problem=problem,
+        facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
+        bank_conflicts=() if problem else _find_conflicts(old, new),
+        is_validated=not any(model.is_amd for model in models),
     )
 
 
-def _unknown(launch: str, gpu: str, problem: str) -> PairPrice:
+def _find_conflicts(old: LaunchModel, new: LaunchModel) -> tuple[LineConflicts, ...]:
+    counts = [_count_conflicts(model) for model in (old, new)]
+    rows = [LineConflicts(line, *(round(side[line], 1) for side in counts)) for line in dict.fromkeys(chain(*counts))]
+    return tuple(sorted((row for row in rows if row.left != row.right), key=lambda row: row.left - row.right))
+
+
+def _count_conflicts(model: LaunchModel) -> Counter[str]:
+    """Source line → wavefronts beyond the fewest possible ones, of one execution by a warp."""
+    conflicts: Counter[str] = Counter()
+    for step in model.steps:
+        executed = model.counters.warps_executed[step.index]
+        excess = model.counters.wavefronts[step.index] - model.counters.wavefronts_ideal[step.index]
+        if executed and excess > 0 and step.kind in SHARED:
+            conflicts[step.source_place or "?"] += excess / executed  # type: ignore[assignment]
+    return conflicts
+
+
+def _stored_traffic(
+    open_index: Callable[[], Index] | None, candidate: RankingCandidate
+) -> Callable[..., Mapping[str, float]]:
+    """Reads the traffic of a launch from the result cache, or computes and stores it."""
+    state, words = content_digest(candidate.artifact), repr(candidate.request)
+    if open_index is None or state is None or StoredValues.__name__ in words:
+        return fetched_bytes
+
+    def find_fetched(sample: LaunchSample, *sizes: int) -> Mapping[str, float]:
+        key = index_key(state, f"traffic {words} {sizes}".encode())
+        with open_index() as index:
+            stored = index.get([key]).get(key)
+            fetched = fetched_bytes(sample, *sizes) if stored is None else json.loads(stored)
+            budget = current_budget()
+            if stored is None and not (budget is not None and budget.is_spent()):
+                index.put({key: json.dumps(fetched).encode()})
+        return fetched
+
+    return find_fetched
+
+
+def recall_price(
+    open_index: Callable[[], Index] | None,
+    pair: tuple[Artifact, Artifact],
+    request: LaunchRequest | PairLaunch,
+    predict: Callable[[], PairPrice],
+) -> PairPrice:
+    """The price of a pair from the result cache, else computed and stored: a stopped `regress --prices` goes on there.
+
+    Prices that a time limit cut short, or that depend on values in other files, are not stored.
+    """
+    state, words = [content_digest(artifact) for artifact in pair], repr(request)
+    if open_index is None or None in state or StoredValues.__name__ in words:
+        return predict()
+    key = index_key(b"".join(filter(None, state)), f"price {words}".encode())
+    with open_index() as index:
+        for stored in index.get([key]).values():
+            fields = json.loads(stored)
+            rows = tuple(LineConflicts(*row) for row in fields.pop("bank_conflicts"))
+            return PairPrice(**fields, bank_conflicts=rows)
+    price, budget = predict(), current_budget()
+    if budget is None or budget.reason != price.problem:
+        with open_index() as index:
+            index.put({key: json.dumps(asdict(price)).encode()})
+    return price
+
+
+def unknown_price(problem: str, launch: str = "", gpu: str = "") -> PairPrice:
+    """A price without figures, and why."""
     return PairPrice(None, None, None, None, None, launch, gpu, problem)
 
 
-def _describe_problem(side: str, row: RankedLaunch) -> str:
-    if not row.fits:
+def _describe_problem(side: str, model: LaunchModel) -> str:
+    if model.occupancy.blocks == 0:
         return f"{side} does not fit on a multiprocessor"
-    if row.score is None or row.missing_inputs:
-        return f"{side} depends on {', '.join(row.missing_inputs[:2]) or 'missing inputs'}"
+    missing_inputs = find_missing_inputs(model.sample)
+    budget = current_budget()
+    if budget is not None and budget.reason in missing_inputs:
+        return budget.reason
+    if model.cycles is None or missing_inputs:
+        has_code = model.is_amd or model.sample.loaded.cubin is not None
+        default = "rates that are unknown for its GPU" if has_code else "control codes, which need a cubin"
+        return f"{side} depends on {', '.join(missing_inputs[:2]) or default}"
     return ""
 
 

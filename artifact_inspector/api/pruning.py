@@ -7,9 +7,13 @@ among them.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
@@ -18,6 +22,7 @@ from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
 from artifact_inspector.files.cache import cache_in_memory
 from artifact_inspector.files.objdump import binary_disassembler
@@ -92,26 +97,29 @@ class Pruner:
         self, configs: Sequence[Any], named_args: Mapping[str, Any], kwargs: Mapping[str, Any]
     ) -> dict[int, RankingCandidate]:
         """Index of each configuration that compiles → its launch."""
-        function = _unwrap(self._autotuned)
+        function, values, grid = _unwrap(self._autotuned), [*named_args.values()], kwargs["grid"]
         launch_options = {name: value for name, value in kwargs.items() if name not in _LAUNCH_KEYWORDS}
+        described = partial(describe_arguments, function, values=lambda _: True, addresses=True)
+        call_args = described(values, launch_options)
         candidates: dict[int, RankingCandidate] = {}
         self.failed = {}
-        for index, config in enumerate(configs):
-            options = {**launch_options, **config.all_kwargs()}
-            meta = {**named_args, **options}
-            grid = kwargs["grid"]
-            extents = grid(meta) if callable(grid) else grid
-            try:
-                kernel = self._autotuned.fn.warmup(*named_args.values(), grid=extents, **options)
-                cache = cache_in_memory(*read_kernel_files(kernel))
-            except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the autotuner raises it again
-                self.failed[index] = f"{type(error).__name__}: {error}"
+        kernels, jobs, grids = [], _CompileJobs(), []
+        with jobs.collect():
+            for config in configs:
+                options = {**launch_options, **config.all_kwargs()}
+                grids.append(grid({**named_args, **options}) if callable(grid) else grid)
+                kernels.append(_attempt(partial(self._autotuned.fn.warmup, *values, grid=grids[-1], **options)))
+        list(map_in_processes(jobs.run, range(len(jobs.jobs)), count_processors()))
+        for index, (config, kernel) in enumerate(zip(configs, kernels, strict=True)):
+            files = kernel if isinstance(kernel, Exception) else _attempt(partial(read_kernel_files, kernel))
+            if isinstance(files, Exception):
+                self.failed[index] = f"{type(files).__name__}: {files}"
                 continue
-            args = describe_arguments(
-                function, list(named_args.values()), options, values=lambda _: True, addresses=True
-            )
-            (request,) = parse_document_of({"grid": [*map(int, extents)], "args": args}, "the call")
-            candidates[index] = RankingCandidate(cache.entries[0], request, {**config.kwargs}, label=str(config))
+            constants = described((), config.kwargs)
+            args = {**call_args, **{name: constants[name] for name in config.kwargs if name in constants}}
+            (request,) = parse_document_of({"grid": [*map(int, grids[index])], "args": args}, "the call")
+            artifact = cache_in_memory(*files).entries[0]
+            candidates[index] = RankingCandidate(artifact, request, {**config.kwargs}, label=str(config))
         return candidates
 
     def _rank(self, candidates: Mapping[int, RankingCandidate]) -> list[RankedLaunch]:
@@ -121,12 +129,54 @@ class Pruner:
             binary_disassembler(),
             gpu=self.gpu or _device_name(),
             processors=count_processors(),
+            best=self.keep,
         )
         identical_indices = [None if row.identical_to is None else indices[row.identical_to] for row in rows]
         return [
             replace(row, launch=indices[row.launch], identical_to=identical_index)
             for row, identical_index in zip(rows, identical_indices, strict=True)
         ]
+
+
+class _CompileJobs:
+    """The compiles that Triton would start, to be run in forked processes that fill its cache.
+
+    **Source** triton/runtime/_async_compile.py, `AsyncCompileMode` (3.5 and later): it submits each compile to an
+    executor, this object, and takes results from what `submit` returns. Earlier versions compile at once.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], Any]] = []
+
+    def submit(self, job: Callable[[], Any]) -> SimpleNamespace:
+        """A future whose result compiles in this process, or loads what another process compiled."""
+        self.jobs.append(job)
+        return SimpleNamespace(result=job)
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Defer the compiles of this block."""
+        mode = getattr(sys.modules.get("triton"), "AsyncCompileMode", None)
+        if mode is None:
+            yield
+            return
+        with mode(self) as active:
+            try:
+                yield
+            finally:
+                active.raw_futures.clear()  # else it would wait for them
+
+    def run(self, index: int) -> None:
+        """Compile; an error is raised again when its result is read."""
+        _attempt(self.jobs[index])
+
+
+def _attempt(function: Callable[[], Any]) -> Any:
+    """The result of a function that compiles, or the exception that it raised: a compiler may raise anything."""
+    try:
+        return function()
+    except Exception as error:  # noqa: BLE001
+        return error
 
 
 def _unwrap(kernel: Any) -> Any:

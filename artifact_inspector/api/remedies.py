@@ -42,8 +42,10 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
         CompileError: Triton is not usable in this environment.
     """
     suggestions = switches_of(kernel)
+    paddings = [RemedyTrial(*pair, None, None, None) for pair in suggestions if pair[1].kind is SwitchKind.PADDING]
+    suggestions = [pair for pair in suggestions if pair[1].kind is not SwitchKind.PADDING]
     if not suggestions:
-        return [], ()
+        return paddings, ()
     try:
         triton_version = installed("triton")
     except PackageNotFoundError:
@@ -72,7 +74,7 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
         result_by_switch = {
             switch: None if text is None else next(results) for switch, text in zip(switches, texts, strict=True)
         }
-        return list(_compare_switches(suggestions, result_by_switch, baseline)), tuple(notes)
+        return [*_compare_switches(suggestions, result_by_switch, baseline), *paddings], tuple(notes)
 
 
 def _compare_switches(

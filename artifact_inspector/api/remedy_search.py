@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,14 @@ from artifact_inspector.compiling.ask.compile import compile_kernels, count_proc
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.assumed_launch import assume_indices
-from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, changed_grid, propose_changes
 from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.simulation import simulate_launch
@@ -40,10 +42,12 @@ LARGEST_DIFFERENCE = 0.01
 _BATCH = 4
 _LEAST_STEP = 1.02
 """Gain from which a change is combined with others."""
+_LEAST_REDUCTION = 0.02
+"""Share of the time that a cause must lose to count as reduced."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 _PROCESSOR_SHARE = 1 / 3
-"""Processor time of the search, over the budget."""
+"""Processor time of the diagnosis, the search and the checks, over the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ def search_remedies(
     steps: int = 50_000_000,
     kernel: str | None = None,
     budget: float = 60.0,
+    spent: float = 0.0,
     progress: Callable[[str], None] = lambda label: None,
 ) -> RemedySearch:
     """The changes that lower the predicted time of a launch: edits, options and constants, and combinations.
@@ -86,6 +91,7 @@ def search_remedies(
         steps: instructions after which a kernel counts as endless.
         kernel: `FILE.py:KERNEL`, the file to import and edit for a kernel that is not part of this package.
         budget: seconds after which nothing further is compiled.
+        spent: processor seconds that the diagnosis took; each check takes about as many.
         progress: called with the best change so far, and with the one that is compiled.
     """
     entry, request = pair
@@ -99,10 +105,11 @@ def search_remedies(
         request = assume_indices(entry, request)
         search = _Search(
             entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
-            directory=directory, gpu=gpu, steps=steps,
+            directory=directory, gpu=gpu, steps=steps, spent=spent,
         )  # fmt: skip
-        search.run(budget, is_editable=kernel is not None, progress=progress)
-        return search.verified(budget)
+        with limit_simulation(budget):
+            search.run(budget, is_editable=kernel is not None, progress=progress)
+            return search.verified(budget)
     except (UsageError, CompileError) as error:
         return RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
 
@@ -122,6 +129,7 @@ class _Search:
         directory: Path,
         gpu: str | None,
         steps: int,
+        spent: float,
     ) -> None:
         self.entry, self.request, self.diagnosis, self.record = entry, request, diagnosis, record
         self.kernel_path, self.make_disassembler, self.directory = kernel_path, make_disassembler, directory
@@ -131,8 +139,11 @@ class _Search:
         """Changes that were compiled, with the label of their edit."""
         self._files: dict[str, Path] = {}
         self._differences: dict[str, float | None] = {}
-        self._start, self._processor_start = time.monotonic(), _processor_seconds()
+        self._start, self._processor_start = time.monotonic(), processor_seconds() - spent
+        self._reserve = self._per_trial = spent / 2  # a check and a trial start no process
+        self._diagnoses: dict[str, Diagnosis] = {}
         self.source = ""
+        self._is_stopped = False
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
         """Try changes until the budget is spent, or none is left."""
@@ -140,12 +151,16 @@ class _Search:
         file, _, name = self.kernel_path.partition(":")
         if is_editable and file.endswith(".py"):
             self.source = Path(file).read_text(encoding="utf-8")
-            edits = list(propose_edits(self.source, name, self.diagnosis.causes))
+            numbers = {one: value for one, value in self.request.arguments.items() if type(value) is int}
+            target = self.entry.target
+            is_blackwell = target is not None and target.limits.matrix_unit == "tcgen05"
+            edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
         pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
         expanded: list[Trial] = []
         while not self._is_spent(budget):
-            batch, pending = pending[:_BATCH], pending[_BATCH:]
+            count = max(1, min(_BATCH, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
+            batch, pending = pending[:count], pending[count:]
             best = min(self.trials, key=lambda trial: trial.microseconds, default=None)
             if (
                 best is not None
@@ -159,7 +174,10 @@ class _Search:
                 return
             gain = (self.diagnosis.microseconds or 0.0) / best.microseconds if best is not None else 1.0
             progress(f"best so far {gain:.2f}×{'' if best is None else f': {best.label}'}")
+            begin = processor_seconds()
             self.trials += self._try(batch)
+            self._per_trial = (processor_seconds() - begin) / count
+        self._is_stopped = True
 
     def _proposals(self, change: Change, diagnosis: Diagnosis) -> list[Change]:
         options = {name: self.entry.metadata.get(name) for name in OPTIONS} | _options(change)
@@ -174,23 +192,30 @@ class _Search:
             yield from ((best.change, edit) for edit in edits)
         helpful = sorted(self.trials, key=lambda trial: trial.microseconds)
         limit = (self.diagnosis.microseconds or 0.0) / _LEAST_STEP
-        for trial in helpful:
-            if trial is not best and trial.microseconds < limit and len(trial.change) == 1:
-                yield {**best.change, **trial.change}, best.edit
+        changes = [
+            trial.change
+            for trial in helpful
+            if trial is not best and trial.microseconds < limit and len(trial.change) == 1
+        ]
+        changes += self._proposals(best.change, self._diagnose(best))
+        # what is not set yet first: other values of the same names were tried by themselves
+        changes.sort(key=lambda change: not change.keys().isdisjoint(best.change))
+        yield from (({**best.change, **change}, best.edit) for change in changes)
         for dropped in best.change if len(best.change) > 1 else ():
             yield {name: value for name, value in best.change.items() if name != dropped}, best.edit
-        for change in self._proposals(best.change, self._diagnose(best)):
-            yield {**best.change, **change}, best.edit
 
     def _diagnose(self, trial: Trial) -> Diagnosis:
-        disassemble = self.make_disassembler([trial.candidate.artifact])
-        return diagnose(trial.candidate, disassemble, gpu=self.gpu, limit=self.steps)
+        if trial.label not in self._diagnoses:
+            disassemble = self.make_disassembler([trial.candidate.artifact])
+            self._diagnoses[trial.label] = diagnose(trial.candidate, disassemble, gpu=self.gpu, limit=self.steps)
+        return self._diagnoses[trial.label]
 
     def _is_spent(self, budget: float) -> bool:
-        return (
-            time.monotonic() - self._start > budget * _SEARCH_SHARE
-            or _processor_seconds() - self._processor_start > budget * _PROCESSOR_SHARE
-        )
+        return time.monotonic() - self._start > budget * _SEARCH_SHARE or self._processor_left(budget) < 0
+
+    def _processor_left(self, budget: float) -> float:
+        """Processor seconds that are left for trials, before the check of the best."""
+        return budget * _PROCESSOR_SHARE - (processor_seconds() - self._processor_start) - self._reserve
 
     def _path(self, edit: SourceEdit | None) -> str:
         if edit is None:
@@ -240,7 +265,8 @@ class _Search:
             except (UsageError, CacheError):
                 return number, None
 
-        judged = map_in_processes(judge, range(len(compiled)), count_processors())
+        is_main = threading.current_thread() is threading.main_thread()  # a server's other threads must not fork
+        judged = map_in_processes(judge, range(len(compiled)), count_processors() if is_main else 1)
         return [Trial(*compiled[number], microseconds) for number, microseconds in judged if microseconds is not None]
 
     def verified(self, budget: float) -> RemedySearch:
@@ -248,22 +274,32 @@ class _Search:
         remedies: list[Remedy] = []
         edited: dict[str, str] = {}
         before = self.diagnosis.microseconds or 0.0
-        for trial in sorted(self.trials, key=lambda one: (round(one.microseconds / before, 2), len(one.change))):
-            is_late = time.monotonic() - self._start > budget
+        for trial in sorted(self.trials, key=lambda one: rank_trial(one, before)):
+            seconds = processor_seconds() - self._processor_start
+            is_late = time.monotonic() - self._start > budget or seconds > budget * _PROCESSOR_SHARE
             if len(remedies) == MOST_REMEDIES or before < LEAST_GAIN * trial.microseconds or (is_late and remedies):
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
                 continue  # a better one does the same with less
-            if not reduces_a_cause(self.diagnosis, self._diagnose(trial)) or not self._is_equal(trial):
+            cause = find_reduced_cause(self.diagnosis, self._diagnose(trial))
+            if cause is None or not self._is_equal(trial):
                 continue
             patch = None
             if trial.edit is not None:
                 patch = trial.edit.as_patch(self.source, Path(self.kernel_path.partition(":")[0]).name)
                 edited[patch] = trial.edit.text
             costs = _costs(self.entry, trial)
-            remedies.append(Remedy(trial.label, patch, round(before / trial.microseconds, 2), costs, True))
-        reason = "" if remedies else f"{NOTHING_HELPS} ({len(self.trials)} tried)."
-        return RemedySearch(tuple(remedies), len(self.trials), reason, edited)
+            gain = round(before / trial.microseconds, 2)
+            remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
+        attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
+        reason = "" if remedies else attempt
+        if failed := sum(difference is None for difference in self._differences.values()):
+            reason += f" {failed} source edit{'s' * (failed > 1)} could not be compared in Triton's interpreter."
+        limit = current_budget()
+        if self._is_stopped or (limit is not None and limit.is_spent()):
+            share = f"{budget * _PROCESSOR_SHARE:.3g} s of processor time"
+            reason += f" Not all changes were tried: the budget of {budget:g} s ({share}) is spent; --budget raises it."
+        return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 
     def _is_equal(self, trial: Trial) -> bool:
         """Whether the change computes the same: the same bytes, and for an edit equal results in the interpreter."""
@@ -293,22 +329,33 @@ def _options(change: Change) -> dict[str, Any]:
     return {name: value for name, value in change.items() if name in OPTIONS}
 
 
-def _processor_seconds() -> float:
+def processor_seconds() -> float:
     """Processor time of this process and of those that it waited for."""
     usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def reduces_a_cause(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether a cause that is printed is gone, or takes less time."""
-    times_after = {
-        (cause.kind, cause.line): (cause.share or 0.0) * (after.microseconds or 0.0) for cause in after.causes
-    }
-    return any(
-        cause.kind is CauseKind.BOUND
-        or times_after.get((cause.kind, cause.line), 0.0) < (cause.share or 1.0) * (before.microseconds or 0.0)
-        for cause in before.causes
-    )
+def rank_trial(trial: Trial, before: float) -> tuple[float, int, int]:
+    """The order of trials: their time, then if that is equal their settings and shared memory, the fewest first."""
+    return (-round(before / trial.microseconds, 2), len(trial.change), trial.candidate.artifact.shared_bytes or 0)
+
+
+def find_reduced_cause(before: Diagnosis, after: Diagnosis) -> Cause | None:
+    """The cause that a change acts on; None if none explains its gain.
+
+    It is the one that lost most time, if the first one lost some, or it lost at least half of the gain. Without a cause
+    of its own, a bound is what every gain acts on.
+    """
+    microseconds, shorter = before.microseconds or 0.0, after.microseconds or 0.0
+
+    def lost(cause: Cause) -> float:
+        left = sum(other.share or 0.0 for other in after.causes if other.kind is cause.kind) * shorter
+        return (cause.share or 0.0) * microseconds - left
+
+    first, most, least = before.causes[0], max(before.causes, key=lost), _LEAST_REDUCTION * microseconds
+    if first.kind in (CauseKind.BOUND, CauseKind.FEW_BYTES):
+        return first
+    return most if lost(first) >= least or lost(most) >= max(least, (microseconds - shorter) / 2) else None
 
 
 def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, steps: int) -> tuple[int, int] | None:

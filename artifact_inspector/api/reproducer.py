@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import pprint
+import re
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from symtable import SymbolTable, symtable
 from typing import Any, NamedTuple
 
 from artifact_inspector.api.launches import recorded_launches
@@ -20,7 +22,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.variations import recorded_compile
-from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.cache import Artifact, Cache, read_stage
 from artifact_inspector.files.reader import read_user_text
 
 _MAX_VALUES = 4096
@@ -33,6 +35,8 @@ class Reproducer(NamedTuple):
 
     text: str
     notes: tuple[str, ...]
+    other_line: int | None = None
+    """A line on which the cached TTIR has code and the source has none like it; None if all agree."""
 
 
 def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = None) -> Reproducer:
@@ -65,9 +69,10 @@ def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = 
         "TRITON": str(version),
         "KEY": artifact.hash,
         "TARGET": _target(artifact),
-        "TYPES": {name: text.partition(":")[0] for name, text in record.types.items()},
+        "TYPES": {name: text.partition(":")[0] for name, text in record.types.items() if not text.endswith(":1")},
         "DIVISIBLE_BY_16": [name for name, text in record.types.items() if text.endswith(":16")],
-        "CONSTANTS": {name: ast.literal_eval(constant.text) for name, constant in record.constants.items()},
+        "CONSTANTS": {name: 1 for name, text in record.types.items() if text.endswith(":1")}
+        | {name: ast.literal_eval(constant.text) for name, constant in record.constants.items()},
         "OPTIONS": dict(record.options),
         "GRID": None if launch is None else tuple(launch.grid),
         "ARGUMENTS": {} if launch is None else {k: _argument(v) for k, v in launch.arguments.items()},
@@ -75,7 +80,7 @@ def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = 
     settings = "".join(
         f"{key} = {pprint.pformat(value, width=100, sort_dicts=False)}\n" for key, value in values.items()
     )
-    return Reproducer(f"{body.rstrip()}\n\n\n{_HEAD}{settings}{_TAIL}", tuple(notes))
+    return Reproducer(f"{body.rstrip()}\n\n\n{_HEAD}{settings}{_TAIL}", tuple(notes), _find_other_line(artifact, body))
 
 
 def _target(artifact: Artifact) -> tuple[object, object, object]:
@@ -128,7 +133,7 @@ def _standalone_source(text: str, name: str) -> tuple[str, list[str]]:
         for statement in bindings.get(pending.pop(), ()):
             if statement not in kept:
                 kept.append(statement)
-                new = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - known
+                new = _global_names(symtable(ast.unparse(statement), "", "exec")) - known
                 known |= new
                 pending += sorted(new)
     lines, output = text.splitlines(), [""] * len(text.splitlines())
@@ -139,9 +144,31 @@ def _standalone_source(text: str, name: str) -> tuple[str, list[str]]:
     return "\n".join(output), list(dict.fromkeys(_foreign_modules(kept)))
 
 
+def _find_other_line(artifact: Artifact, source: str) -> int | None:
+    """The first line of the kernel's file in the TTIR where the source has no expression in that column."""
+    text = read_stage(artifact, "ttir").source.text if "ttir" in artifact.files else ""
+    first = re.search(r'^#loc = loc\("(.+)":\d+:(\d+)\)', text, re.M)
+    if first is None:
+        return None
+    starts = {  # a release counts columns from 0 or from 1, that of `def` too; the function is dedented
+        (node.lineno, node.col_offset - function.col_offset + int(first[2]))
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, _SCOPES)
+        for node in ast.walk(function)
+        if isinstance(node, ast.expr | ast.stmt)
+    }
+    matches = re.findall(rf'loc\("{re.escape(first[1])}":(\d+):(\d+)\)', text)
+    places = {(int(line), int(column)) for line, column in matches if column != first[2]}  # not of a `def`
+    return min((line for line, _ in places - starts), default=None)
+
+
 def _bound_names(statement: ast.stmt) -> set[str]:
-    """The names that a statement at the top level defines, also inside of `if` and `try`."""
-    names = set()
+    """The names that a statement at the top level defines, also inside of `if` and `try`; none for a main guard."""
+    names: set[str] = set()
+    if isinstance(statement, ast.If) and "__name__" in {
+        x.id for x in ast.walk(statement.test) if isinstance(x, ast.Name)
+    }:
+        return names
     for node in ast.walk(statement) if not isinstance(statement, _SCOPES) else (statement,):
         if isinstance(node, _SCOPES):
             names.add(node.name)
@@ -150,6 +177,13 @@ def _bound_names(statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
     return names
+
+
+def _global_names(table: SymbolTable) -> set[str]:
+    """The names of the module that a statement uses; arguments and local variables are none."""
+    is_module = table.get_type() == "module"
+    names = {symbol.get_name() for symbol in table.get_symbols() if is_module or symbol.is_global()}
+    return names.union(*map(_global_names, table.get_children()))
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -213,22 +247,30 @@ def _compile():
 
     kernel = _kernel()
     names = kernel.arg_names
-    attrs = {(names.index(name),): [["tt.divisibility", 16]] for name in DIVISIBLE_BY_16}
+    hints = {name: [["tt.divisibility", 16]] for name in DIVISIBLE_BY_16}
     if TARGET[0] == "hip":
         for name, kind in TYPES.items():
             if kind.startswith("*"):
-                attrs.setdefault((names.index(name),), []).append(["tt.pointer_range", 32])
+                hints.setdefault(name, []).append(["tt.pointer_range", 32])
+    # a launch also lists what it looked at in vain: equal code, another key
+    fixed = {parameter.name for parameter in kernel.params if parameter.do_not_specialize}
+    looked_at = {name for name, kind in TYPES.items() if kind[0] in "*iu" and kind != "u1"} - fixed
+    variants = (looked_at | set(CONSTANTS), looked_at, set())[:: 1 if GRID else -1]
     if getattr(kernel, "is_gluon", bool)():
         from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
-    source = ASTSource(
-        fn=kernel,
-        signature={name: TYPES.get(name, "constexpr") for name in names},
-        constexprs={(names.index(name),): CONSTANTS[name] for name in names if name in CONSTANTS},
-        attrs=attrs,
-    )
-    compiled = triton.compile(source, target=GPUTarget(*TARGET), options=OPTIONS)
-    same = compiled.metadata.hash == KEY
-    print("key", compiled.metadata.hash, "as recorded" if same else f"differs from {KEY}")
+    keys = []
+    for empty in variants:
+        source = ASTSource(
+            fn=kernel,
+            signature={name: TYPES.get(name, "constexpr") for name in names},
+            constexprs={(names.index(name),): CONSTANTS[name] for name in names if name in CONSTANTS},
+            attrs={(names.index(name),): hints.get(name, []) for name in names if name in hints or name in empty},
+        )
+        keys.append(triton.compile(source, target=GPUTarget(*TARGET), options=OPTIONS).metadata.hash)
+        if keys[-1] == KEY:
+            break
+    same = keys[-1] == KEY
+    print("key", keys[-1], "as recorded" if same else f"differs from {KEY}")
     if triton.__version__ != TRITON:
         print(f"Triton {triton.__version__} is installed; the key is of {TRITON}")
     return 0 if same else 1

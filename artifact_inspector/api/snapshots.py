@@ -73,15 +73,11 @@ class StoredFacts:
         if stored is None:
             return [f"no facts are stored for this test. {_REVIEW}"], evidence
         changes = _describe_changes(stored, summary)
-        stored_version, current_version = stored.get("triton"), summary.triton
-        version_note = (
-            ""
-            if stored_version == current_version
-            else f" (stored with Triton {stored_version}, now {current_version})"
-        )
-        head = f"{len(changes)} of {len(stored['facts'])} stored facts of {summary.name} changed{version_note}:"
-        lines = [escape_unprintable(head), *(escape_unprintable(f"  {change}") for change in changes)]
-        return [*lines, _REVIEW], "\n".join([*lines, "", evidence])
+        versions = stored.get("triton"), summary.triton
+        version_note = "" if versions[0] == versions[1] else " (stored with Triton {}, now {})".format(*versions)
+        head = f"{len(changes)} of {len(stored['facts'])} stored facts of {summary.name} changed{version_note}."
+        lines = "\n".join(escape_unprintable(change) for change in changes)
+        return [escape_unprintable(head), _REVIEW], f"{lines}\n\n{evidence}"
 
     def _read_content(self) -> dict[str, Any] | None:
         """The content of the file; None if there is none.

@@ -18,6 +18,7 @@ from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.selection import select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.files.index import index_opener
 from artifact_inspector.hardware.targets import parse_target
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ def try_change(
         UsageError: there is no other state, or several kernels match.
         CompileError: one state did not compile; the message is the compiler's.
     """
+    file = Path(request.kernel_path.rpartition(":")[0] or request.kernel_path)
+    if against is None and file.suffix == ".py" and not file.expanduser().is_file():
+        raise UsageError(f"{file} does not exist.", "Name a kernel as FILE.py:KERNEL.")
     old_state: KernelState | Cache
     cache_location = None if against is None else _parse_cache(against)
-    target_names = list(targets)
+    target_names, record_hash = list(targets), None
     if cache_location is not None:
-        request, target_names = complete_request(
+        request, target_names, record_hash = complete_request(
             request, target_names, open_cache(cache_location[0]), cache_location[1]
         )
     if not target_names:
@@ -76,6 +80,8 @@ def try_change(
         import_module("artifact_inspector.comparison.reach")
         results_by_state = compiling.result()
     rows = results_by_state[-1]
+    for row in rows:
+        _raise_failure(row)
     if isinstance(old_state, KernelState):
         old_rows = results_by_state[0]
         if len(old_rows) != len(rows):
@@ -84,14 +90,14 @@ def try_change(
                 "Give the constants of one with --const, or remove --configs.",
             )
         for row in old_rows:
-            _raise_failure(row, f"{label}: ")
+            tree = "" if old_state.older_state is None else f"{old_state.older_state[1]}/"
+            message = row.message if row.message is None else row.message.replace(tree, "")
+            _raise_failure(replace(row, message=message), f"{label}: ")
         old_entries = [_open_entry(row) for row in old_rows]
-    for row in rows:
-        _raise_failure(row)
     new_entries = [_open_entry(row) for row in rows]
     if isinstance(old_state, Cache):
         old_entries = [
-            _find_counterpart(entry, old_state, None if cache_location is None else cache_location[1])
+            _find_counterpart(entry, old_state, record_hash or (cache_location[1] if cache_location else None))
             for entry in new_entries
         ]
     roots = [] if cache_location is None else [cache_location[0]]
@@ -110,8 +116,8 @@ def _parse_cache(text: str) -> tuple[Path, str | None] | None:
 
 def complete_request(
     request: KernelRequest, targets: list[str], cache: Cache, name: str | None
-) -> tuple[KernelRequest, list[str]]:
-    """The request with the types, constants and options on record, and the GPUs to compile for.
+) -> tuple[KernelRequest, list[str], str | None]:
+    """The request with the types, constants and options on record, the GPUs to compile for, and whose record it is.
 
     What the request has itself takes precedence. Without a record the request stays as it is.
 
@@ -134,7 +140,7 @@ def complete_request(
     if not targets:
         targets = list(dict.fromkeys(str(entry.target) for entry in entries if entry.target is not None))[:1]
     if not records or (request.signature is not None and request.constexprs):
-        return request, targets
+        return request, targets, None
     if len(records) > 1:
         launched = {row.get("hash") for row in read_launches(cache.root) if not row.get("tuning")}
         chosen = {key: pair for key, pair in records.items() if pair[0].hash in launched}
@@ -145,7 +151,7 @@ def complete_request(
                 f"Give one: --against {listed}. Or give --signature and --const.",
             )
         records = chosen
-    (_, record), *_ = records.values()
+    (entry, record), *_ = records.values()
     completed = replace(
         request,
         signature=record.types if request.signature is None else request.signature,
@@ -153,7 +159,7 @@ def complete_request(
         options={**record.options, **request.options},
         is_untrusted=True,
     )
-    return completed, targets
+    return completed, targets, entry.hash if targets == [str(entry.target)] else None
 
 
 def _compare_entries(
@@ -164,7 +170,7 @@ def _compare_entries(
     roots: Sequence[Path],
     launch: LaunchRequest | None,
 ) -> EffectReport:
-    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
     from artifact_inspector.comparison.reach import find_reach
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.files.disassembly import find_disassembler
@@ -173,18 +179,29 @@ def _compare_entries(
 
     config = "" if row.config is None else f" {row.config}"
     name = f"{new_entry.display_name} for {row.target}{config}"
-    entries = tuple(_entry_directory(entry) for entry in (old_entry, new_entry))
+    entries = tuple(entry_directory(entry) for entry in (old_entry, new_entry))
     reach = find_reach(old_entry, new_entry, inspect_artifact)
-    request = (launch or find_pair_launch(old_entry, new_entry, roots)) if reach.reached else None
+    request, price = None, None
+    try:
+        request = (launch or find_pair_launch(old_entry, new_entry, roots)) if reach.reached else None
+    except UsageError as error:
+        price = unknown_price(error.message)
     tool = None if request is None else find_disassembler(None)
     disassemble = None if tool is None else binary_disassembler(tool)
-    price = None if request is None else predict_pair(old_entry, new_entry, request, disassemble)
+    if request is not None:
+        opener = index_opener(lambda _: None)
+        price = predict_pair(old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener)
+        if reach.change is not None:
+            reach = replace(reach, change=reach.change.with_prices(price.facts))
     return EffectReport(label, name, reach, entries[0], entries[1], price)
 
 
 def _raise_failure(row: CompileResult, prefix: str = "") -> None:
     if row.message is not None:
-        raise (UsageError if row.is_usage_error else CompileError)(f"{prefix}{row.message}", row.remedy)
+        remedy = row.remedy
+        if row.is_usage_error and "needs its argument" in row.message:
+            remedy = f"Take the signature from a cache with --against CACHE, or give it with -S. {remedy or ''}".strip()
+        raise (UsageError if row.is_usage_error else CompileError)(f"{prefix}{row.message}", remedy)
 
 
 def _open_entry(row: CompileResult) -> Artifact:
@@ -192,7 +209,8 @@ def _open_entry(row: CompileResult) -> Artifact:
     return open_cache(row.directory).entries[0]
 
 
-def _entry_directory(artifact: Artifact) -> str:
+def entry_directory(artifact: Artifact) -> str:
+    """The directory that `diff` takes for one kernel."""
     file = next(iter(artifact.files.values()))
     return str(file.parent) if isinstance(file, Path) else artifact.directory
 

@@ -76,7 +76,10 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         names = {"options": _options}
-        hints = get_type_hints(function, localns=names, include_extras=True)
+        hints = {
+            name: _without_optional(hint)
+            for name, hint in get_type_hints(function, localns=names, include_extras=True).items()
+        }
         groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         parameters = []
         for parameter in inspect.signature(function).parameters.values():
@@ -94,10 +97,13 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
         @wraps(function)
         def run(line_limit: bool = False, **values: Any) -> None:
             set_brief(enabled=line_limit)
-            with exit_codes(json=values.get("json", False) or values.get("format") == "json"):
-                for name, group in groups.items():
-                    values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-                function(**values)
+            try:
+                with exit_codes(json=values.get("json", False) or values.get("format") == "json"):
+                    for name, group in groups.items():
+                        values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+                    function(**values)
+            finally:
+                set_brief(enabled=False)  # a test or a server runs other commands in this process
 
         setattr(run, "__signature__", inspect.Signature([*parameters, _BRIEF]))  # noqa: B010 - mypy knows no such attribute
         run.__annotations__ = {}  # all are in the signature
@@ -105,6 +111,12 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
         return function
 
     return register
+
+
+def _without_optional(hint: Any) -> Any:
+    """The hint as it was written: Python 3.10 makes it `Optional[Annotated[…]]` where the default is None."""
+    members = get_args(hint) if get_origin(hint) is Union else ()
+    return next((member for member in members if get_origin(member) is Annotated), hint)
 
 
 class PlainConversion:

@@ -28,7 +28,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
         "regress": "List what got worse between two caches, releases or commits, with the cause of each kernel.",
         "matrix": "Compare all variants of one kernel: its targets, versions and configurations.",
         "try": "Check whether a source change or an option changes the compiled code, and print what changed.",
-        "passes": "Compile a kernel and list what each compiler pass changed.",
+        "passes": "Compile a kernel, or read a log of MLIR_ENABLE_DUMP, and list what each compiler pass changed.",
         "bisect": "Find the Triton release in which a kernel changed, and the pass that changed it.",
     },
     "Commands to predict and measure": {

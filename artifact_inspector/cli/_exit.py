@@ -30,7 +30,7 @@ def exit_codes(*, json: bool) -> Iterator[None]:
     try:
         yield
     except InspectorError as error:
-        if json and isinstance(error, CacheError):
+        if json and isinstance(error, CacheError | UsageError):
             from artifact_inspector.report.json import as_text
             from artifact_inspector.report.json._document import error_document
 

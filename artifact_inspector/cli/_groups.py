@@ -55,6 +55,9 @@ class ListOptions:
     verdict: options.VerdictFilter = None
     severity: options.SeverityFilter = None
     limit: options.Limit = None
+    full: options.Full = False
+    scheduler: options.Scheduler = None
+    legend: options.Legend = False
     no_index: options.NoIndex = False
 
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> None:
     """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
     stages, other_targets = parse_stages(view.stage or ()), parse_targets(view.on or ())
-    opened = open_selected(selection, code, stages, assemble=isinstance(code, AssembledCode) and code.assemble)
+    is_assembled = isinstance(code, AssembledCode) and code.assemble
+    opened = open_selected(selection, code, stages, assemble=is_assembled, scheduler=view.scheduler)
     cache, artifacts = opened.cache, opened.artifacts
     is_file = selection.cache is not None and selection.cache.is_file() and not cache.container
     is_story = len(artifacts) == 1 and (selection.name is not None or view.region is not None or is_file)
@@ -37,8 +38,9 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         raise UsageError(
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
-    shown = kernel_cells if len(artifacts) == 1 else CacheReport.view  # one kernel needs no label of its variant
-    inspected = opened.inspect(shown if is_list else None, index=not view.no_index)
+    packs = is_list and len(artifacts) > 1
+    shown = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
+    inspected = opened.inspect(shown if is_list else None, index=not view.no_index, packs=packs)
     if stages or view.region is not None:
         inspected = (narrow(kernel, stages, view.region) for kernel in inspected)
     kernels = _select_kernels(inspected, view)
@@ -49,17 +51,28 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         if view.ir:
             _list_region(kernels, opened.disassemble, view)
         elif is_story:
-            _print_story(cache, kernels[0], other_targets, is_one_region=view.region is not None)
+            is_full = view.full or bool(stages)
+            _print_story(cache, kernels[0], other_targets, is_full=is_full, is_one_region=view.region is not None)
         else:
             is_sorted = view.newest or view.sort is not None
             timings = make_timing_reader(cache)
             is_narrowed = selection.name is not None
-            show(CacheReport(cache, kernels, is_narrowed, other_targets, view.limit, is_sorted, timings), sys.stdout)
+            report = CacheReport(
+                cache, kernels, is_narrowed, other_targets, view.limit, is_sorted, view.legend, timings
+            )
+            show(report, sys.stdout)
         kernels_have_facts = [has_facts(kernel) for kernel in kernels]
     opened.exit_if_failed(kernels_have_facts)
 
 
-def _print_story(cache: Cache, kernel: KernelFacts, other_targets: tuple[Target, ...], *, is_one_region: bool) -> None:
+def _show_row(kernel: KernelFacts) -> None:
+    CacheReport.view(kernel)
+    has_facts(kernel)
+
+
+def _print_story(
+    cache: Cache, kernel: KernelFacts, other_targets: tuple[Target, ...], *, is_full: bool, is_one_region: bool
+) -> None:
     from artifact_inspector.passes.retargeting import compile_for_targets  # a list needs neither
     from artifact_inspector.report.kernel_report import KernelReport
 
@@ -69,6 +82,7 @@ def _print_story(cache: Cache, kernel: KernelFacts, other_targets: tuple[Target,
         kernel,
         other_targets,
         recompiled,
+        is_full=is_full,
         is_one_region=is_one_region,
         source_readers=source_reader,
         timings=make_timing_reader(cache)(kernel),

@@ -23,6 +23,7 @@ from artifact_inspector.files.autotuning import EntryTiming, entry_timings, read
 from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import SourceLineReader, source_line_reader
+from artifact_inspector.hardware.products import find_product
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.progress import progress_bar
@@ -46,6 +47,17 @@ def read_filters(targets: Sequence[str] | None, properties: Sequence[str] | None
     return parse_filters([*names, *(properties or [])])
 
 
+def modelled_product(gpu: str | None, targets: Sequence[str] | None) -> str | None:
+    """The product to model: that of `--gpu`; without one, the only name in `--target` if it is a product's.
+
+    Example:
+        >>> modelled_product(None, ["H200"]), modelled_product(None, ["sm_90"]), modelled_product("H100", ["H200"])
+        ('H200', None, 'H100')
+    """
+    names = split_option_values(targets or [])
+    return gpu or (names[0] if len(names) == 1 and find_product(names[0]) else None)
+
+
 @dataclass(frozen=True)
 class OpenedKernels:
     """The selected kernels of a cache, and how they are read."""
@@ -56,10 +68,14 @@ class OpenedKernels:
     disassemble: Disassemble | None
     is_refused: bool = False
     """Whether ptxas rejected a kernel."""
+    scheduler: str | None = None
+    """The Dask scheduler whose workers read the kernels."""
 
-    def inspect(self, view: View | None = None, *, index: bool = True) -> Iterator[KernelFacts]:
+    def inspect(self, view: View | None = None, *, index: bool = True, packs: bool = False) -> Iterator[KernelFacts]:
         """The facts of the kernels; the arguments are those of `inspect_kernels`."""
-        return inspect_kernels(self.artifacts, self.disassemble, view, index=index)
+        return inspect_kernels(
+            self.artifacts, self.disassemble, view, index=index, scheduler=self.scheduler, packs=packs
+        )
 
     def exit_if_failed(self, kernels_have_facts: Sequence[bool]) -> None:
         """Exit with the code of unreadable input if nothing could be read, of a failed compile if ptxas failed.
@@ -74,7 +90,12 @@ class OpenedKernels:
 
 
 def open_selected(
-    selection: Selection, code: MachineCode | None = None, stages: Sequence[Stage] = (), *, assemble: bool = False
+    selection: Selection,
+    code: MachineCode | None = None,
+    stages: Sequence[Stage] = (),
+    *,
+    assemble: bool = False,
+    scheduler: str | None = None,
 ) -> OpenedKernels:
     """The selected kernels.
 
@@ -92,7 +113,7 @@ def open_selected(
         artifacts, problems = _assemble_missing(artifacts)
         cache = replace(cache, problems=(*cache.problems, *problems))
     disassemble = None if code is None else make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    return OpenedKernels(cache, artifacts, disassemble, bool(problems))
+    return OpenedKernels(cache, artifacts, disassemble, bool(problems), scheduler)
 
 
 def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cache:
@@ -117,12 +138,15 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
     if cache.missing:
         first, more = cache.missing[0], len(cache.missing) - 1
         further = f" ({more} more)" if more else ""
-        write_line(f"{cache.title} is incomplete: {first.path}: {first.problem}{further}.", sys.stderr)
+        location = "" if first.path == "." else f"{first.path}: "
+        write_line(f"{cache.title} is incomplete: {location}{first.problem}{further}.", sys.stderr)
     if not (cache.entries or cache.problems or can_be_empty):
         links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
         followed = f" Links to directories are not followed: {', '.join(links[:5])}." if links else ""
+        kinds = Counter(other_file.kind for other_file in cache.others).most_common(5)
+        has = f"has {', '.join(f'{count} × {kind}' for kind, count in kinds)}" if kinds else "is empty"
         raise CacheError(
-            f"No kernels in {cache.title}.{followed}",
+            f"No kernels in {cache.title}. It {has}.{followed}",
             "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
             "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
         )
@@ -197,16 +221,24 @@ def _assemble_missing(artifacts: Sequence[Artifact]) -> tuple[tuple[Artifact, ..
 
 
 def inspect_kernels(
-    artifacts: Sequence[Artifact], disassemble: Disassemble | None, view: View | None = None, *, index: bool = True
+    artifacts: Sequence[Artifact],
+    disassemble: Disassemble | None,
+    view: View | None = None,
+    *,
+    index: bool = True,
+    scheduler: str | None = None,
+    packs: bool = False,
 ) -> Iterator[KernelFacts]:
     """The facts of the chosen kernels, one after the other: those that a view requests, all by default.
 
     Args:
         index: read facts from the result cache, and store new ones there.
+        scheduler: of Dask, whose workers read what the result cache lacks.
+        packs: keep the facts of a kernel compressed after its view.
     """
     with progress_bar(len(artifacts), "reading") as advance, without_collection():
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
-        yield from read_kernels(artifacts, view, lookup)
+        yield from read_kernels(artifacts, view, replace(lookup, scheduler=scheduler, packs=packs))
         gc.freeze()  # keep the collector from scanning every fact
 
 
@@ -250,9 +282,11 @@ def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTimin
 def source_reader(kernel: KernelFacts) -> SourceLineReader:
     """A reader of the source lines of a kernel, from files below the working directory."""
     frame = None if kernel.program is None else kernel.program.location
-    return source_line_reader(frame, kernel.artifact.display_name, Path.cwd())
+    return source_line_reader(frame, kernel.artifact.display_name, Path.cwd(), kernel.artifact)
 
 
 def has_facts(kernel: KernelFacts) -> bool:
     """Whether anything about a kernel could be read."""
-    return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
+    return kernel.derive(
+        "has_facts", lambda: bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
+    )

@@ -17,7 +17,7 @@ from artifact_inspector.model.limits import SIMULATION_SECONDS
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
 DEFAULT_OUTPUT = Path("triton-cache")
-KERNEL_PICTURES = ("timeline", "timetable", "shared", "occupancy")
+KERNEL_PICTURES = ("timeline", "timetable", "partitions", "shared", "occupancy")
 LAUNCH_PICTURES = ("grid", "roofline", "banks", "residency")
 PAIR_PICTURES = ("timeline",)
 
@@ -74,13 +74,18 @@ Where = Annotated[
     option(
         "--where PROPERTY",
         "Show only kernels with this property: a Triton version (3.6), warps (w4), stages (s3), "
-        "a tile (128x64x32), a constant (GROUP_M=8).",
+        "a tile (128x64x32), a constant (GROUP_SIZE_M=8).",
     ),
+]
+Scheduler = Annotated[
+    str | None,
+    option("--scheduler ADDRESS", "Read the kernels on the workers of this Dask scheduler: tcp://host:8786."),
 ]
 StageNames = Annotated[
     list[str] | None, option("--stage -s STAGE", "Show only these: ttir, ttgir, llir, ptx, sass, amdgcn.")
 ]
 RegionName = Annotated[str | None, option("--region -r ID", "Show only this loop, e.g. loop@98.")]
+SourceDirectory = Annotated[Path | None, option("--sources DIR", "Read source files below DIR. Default: here.")]
 NoIndex = Annotated[bool, option("--no-index", "Ignore the result cache.")]
 Sass = Annotated[
     bool,
@@ -109,7 +114,7 @@ Context = Annotated[
 ]
 Sort = Annotated[
     str | None,
-    option("--sort KEY", "Sort by name, time, verdict, spills, occupancy or size; -name reverses the order."),
+    option("--sort KEY", "Sort by cost, name, time, verdict, spills, occupancy or size; -name reverses the order."),
 ]
 Newest = Annotated[bool, option("--newest", "List the most recently compiled kernels first.")]
 FindingFilter = Annotated[list[str] | None, option("--finding CODE", "Show only kernels with this finding: AI007 ...")]
@@ -119,6 +124,8 @@ VerdictFilter = Annotated[
 SeverityFilter = Annotated[
     str | None, option("--severity WORD", "Show only kernels with a finding this severe: warning, note.")
 ]
+Full = Annotated[bool, option("--full", "Print every section of one kernel.")]
+Legend = Annotated[bool, option("--legend", "Explain every word and column of the list.")]
 Limit = Annotated[int | None, option("--limit N", "Print at most N rows; 0 prints all.", min=0)]
 
 # -- where the output goes -------------------------------------------------------------

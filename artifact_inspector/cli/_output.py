@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,16 @@ def print_report(report: RenderableType) -> None:
     from artifact_inspector.report.console import show
 
     show(report, sys.stdout)
+
+
+def print_next(*words: object) -> None:
+    """Print the command that continues after a report, on one line: a break inside a path could not be pasted."""
+    from rich.text import Text
+
+    from artifact_inspector.cli._commands import COMMANDS
+
+    names = [f"./{word}" if isinstance(word, Path) and str(word) in COMMANDS else str(word) for word in words]
+    print_report(Text(f"\nnext   inspect-kernel {shlex.join(names)}", no_wrap=True, overflow="ignore"))
 
 
 class _FileText(io.StringIO):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from artifact_inspector.cli._loading import OpenedKernels, cached_lookup
@@ -16,16 +17,23 @@ from artifact_inspector.report.html import MAX_DETAILS, KernelView, Sources, vie
 from artifact_inspector.report.progress import progress_bar
 
 
-def view_kernels(opened: OpenedKernels, *, index: bool = True) -> tuple[list[KernelFacts], list[KernelView]]:
-    """Kernels, and what the page of each shows; no pages for more than `MAX_DETAILS` kernels."""
+def view_kernels(
+    opened: OpenedKernels, *, index: bool = True, directory: Path | None = None
+) -> tuple[list[KernelFacts], list[KernelView]]:
+    """Kernels, and what the page of each shows; no pictures and code for more than `MAX_DETAILS` kernels.
+
+    Args:
+        directory: of the source files; the working directory if None.
+    """
     artifacts, disassemble = opened.artifacts, opened.disassemble
     if len(artifacts) > MAX_DETAILS:
         return list(opened.inspect(index=index)), []
     views: list[KernelView] = []
+    read_file = partial(read_python_source, root=directory or Path.cwd())
 
     def view(kernel: KernelFacts) -> None:
         read_everything(kernel)
-        views.append(view_kernel(kernel, Sources(read_local_source), disassemble))
+        views.append(view_kernel(kernel, Sources(read_file), disassemble))
 
     with progress_bar(len(artifacts), "reading") as advance:
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)

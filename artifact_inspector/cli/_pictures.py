@@ -5,6 +5,7 @@ Each picture is imported when it is drawn: one of stored facts needs neither the
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,10 @@ def _draw_facts(kernel: KernelFacts, picture: str, region: str | None, stages: S
         from artifact_inspector.pictures.timetable import timetable
 
         return timetable(kernel, region)
+    if picture == "partitions":
+        from artifact_inspector.pictures.partitions import partitions
+
+        return partitions(kernel)
     if picture == "shared":
         from artifact_inspector.pictures.resources import shared_map
 
@@ -66,12 +71,14 @@ def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks 
         line: source line whose shared-memory access `banks` draws.
     """
     from artifact_inspector.execution.roofline import find_roofline
+    from artifact_inspector.hardware.peaks import find_peaks
     from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
     from artifact_inspector.pictures.cta_grid import cta_grid
     from artifact_inspector.pictures.roofline import roofline
 
     if picture == "roofline":
-        points = [(prediction.kernel, find_roofline(prediction.counters, peaks)) for prediction in predictions]
+        peaks_of = [peaks or (find_peaks(x.time.gpu) if x.time is not None else None) for x in predictions]
+        points = [(x.kernel, find_roofline(x.counters, y)) for x, y in zip(predictions, peaks_of, strict=True)]
         return roofline([(name, point) for name, point in points if point is not None])
     if len(predictions) != 1:
         raise UsageError(
@@ -90,10 +97,32 @@ def model_residency(
     from artifact_inspector.execution.timing.residency import find_residency
 
     if len(pairs) != 1:
-        raise UsageError(f"--svg residency draws one launch; {len(pairs)} match.", "Give a NAME or hash that fits one.")
+        raise UsageError(
+            f"--svg residency and --trace show one launch; {len(pairs)} match.", "Give a NAME or hash that fits one."
+        )
     entry, request = pairs[0]
     candidate = RankingCandidate(entry, request, entry.constants)
     return find_residency(candidate, disassemble, gpu=gpu, limit=steps)
+
+
+def write_residency(
+    pairs: Sequence[LaunchPair],
+    disassemble: Disassemble | None,
+    gpu: str | None,
+    steps: int,
+    output: Path | None,
+    trace: Path | None,
+) -> None:
+    """Write the resident warps of one launch: the trace if it has a path, else the picture."""
+    model = model_residency(pairs, disassemble, gpu, steps)
+    if trace is None:
+        from artifact_inspector.pictures.residency import residency
+
+        write_svg(output, residency(model))
+        return
+    from artifact_inspector.report.exchange.chrome_trace import chrome_trace
+
+    write_text(trace, json.dumps(chrome_trace(model)) + "\n")
 
 
 def draw_pair(pair: Comparison | None, responsible_pass: str = "") -> str:

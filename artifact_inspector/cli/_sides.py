@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.cli._loading import make_inspector, open_cache_or_fail
+from artifact_inspector.cli._loading import inspect_kernels, make_inspector, open_cache_or_fail
 from artifact_inspector.comparison.corpus import Corpus, compare_corpora
 from artifact_inspector.comparison.fact_pair import SIDES, PairSide
 from artifact_inspector.comparison.matching import Axis
@@ -56,7 +56,7 @@ def select_sides(
     artifacts: list[tuple[Artifact, ...]] = []
     problems: list[tuple[PairSide, Problem]] = []
     for side, location, words in zip(SIDES, locations, (left, right), strict=True):
-        cache = open_cache_or_fail(location.directory, can_be_empty=True)
+        cache = open_cache_or_fail(location.directory)
         selectors = split_option_values(words)
         if cache.entries:
             artifacts.append(narrow_side(cache, location, selectors, lambda c, name: select_kernels(c, name, filters)))
@@ -72,17 +72,26 @@ def select_sides(
 
 
 def compare_sides(
-    sides: SelectedSides, axes: tuple[Axis, ...], disassemble: Disassemble | None, *, always: bool
+    sides: SelectedSides,
+    axes: tuple[Axis, ...],
+    disassemble: Disassemble | None,
+    *,
+    always: bool,
+    scheduler: str | None = None,
 ) -> Corpus:
     """The comparison of all pairs of kernels.
 
     Args:
         axes: what may differ between two kernels of a pair.
+        scheduler: of Dask, whose workers read the kernels into the result cache first.
         always: also read the facts of kernels whose texts are the same.
 
     Raises:
         UsageError: kernels are named, but there is no pair, or a name fits several.
     """
+    if scheduler is not None:
+        for _ in inspect_kernels((*sides.left, *sides.right), disassemble, scheduler=scheduler):
+            pass
     with progress_bar(max(len(sides.left), len(sides.right)), "comparing") as advance:
         corpus = compare_corpora(
             sides.left,

@@ -49,7 +49,7 @@ def print_graph(selection: Selection, code: MachineCode, view: ListOptions, form
 
 def print_registers(selection: Selection, code: MachineCode, *, json: bool) -> None:
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
-    opened = open_selected(selection, replace(code, sass=True))
+    opened = open_selected(selection, replace(code, sass=True), assemble=True)
     kernels = [pressure_of(entry, opened.disassemble) for entry in opened.artifacts]
     if json:
         print_json(PressureDocument(kernels=tuple(kernels)))

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._groups import CompileOptions, LaunchOptions, Selection
-from artifact_inspector.cli._output import notice, output_to, print_json, print_report
+from artifact_inspector.cli._output import notice, output_to, print_json, print_report, write_line
 from artifact_inspector.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from artifact_inspector.api.advice_cluster import AdviceSettings
     from artifact_inspector.cli._launches import LaunchPair
     from artifact_inspector.diagnosis.cause import Diagnosis
     from artifact_inspector.diagnosis.remedy import RemedySearch
+    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.facts.selection import KernelFilter
-    from artifact_inspector.files.cache import Cache
+    from artifact_inspector.files.cache import Artifact, Cache
 
 
 DEFAULT_TARGETS = ["H100"]
@@ -41,47 +44,112 @@ def advise(
     kernel: str | None = options.option(
         "--kernel FILE.py:KERNEL", "Import and edit this file to try changes. A record never imports code.", None
     ),
-    budget: str = options.option("--budget TIME", "Try changes for this long: 60s, 2m; 0 tries none.", "60s"),
+    budget: str | None = options.option(
+        "--budget TIME", "Simulate, and try changes, for this long: 60s, 2m; 0 tries none. Default: 60s.", None
+    ),
+    scheduler: str | None = options.option(
+        "--scheduler ADDRESS", "Simulate on the workers of this Dask scheduler; --budget is then of each launch.", None
+    ),
     apply: bool = options.option("--apply", "Write the first patch to the file that the command line names.", False),
     output: options.Output = None,
     json: options.Json = False,
 ) -> None:
     """Name what takes the time of a launch, by source line, and what helps. No GPU needed."""
     with output_to(output):
-        from artifact_inspector.api.advice import diagnose_launches
+        from artifact_inspector.api.advice import diagnose_launches, replace_stale_entry, with_launch_times
+        from artifact_inspector.api.advice_cluster import AdviceSettings
         from artifact_inspector.cli._launches import launch_disassembler, parse_duration
-        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
+        from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
+        from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.files.scratch import scratch_directory
-        from artifact_inspector.report.advise import AdviceReport
-        from artifact_inspector.report.json.advise import advice_document
+        from artifact_inspector.model.limits import SIMULATION_SECONDS
         from artifact_inspector.report.progress import progress_bar
 
         with scratch_directory() as scratch:
             cache, name, target = selection.cache, selection.name, selection.target
-            source = "" if cache is None else str(cache)
+            source, is_fresh = "" if cache is None else str(cache), False
             if _KERNEL_FILE.fullmatch(source):
                 compiling = CompileOptions(signature=signature, const=const)
                 cache, kernel = _compile_source(source, target, compiling, Path(scratch)), source
+                is_fresh = True
             elif cache is not None and not cache.is_dir() and shutil.which(source) is not None:
                 words = [source, *filter(None, [name]), *(program or [])]
                 cache, name = _capture_program(words, target, Path(scratch)), None
             selectors = read_filters(target, selection.properties)
+            gpu = modelled_product(gpu, target)
             opened = open_cache_or_fail(cache)
             steps, nvdisasm = launches.steps, launches.nvdisasm
+            seconds = parse_duration(budget or "60s")
+            limit_seconds = seconds if budget and seconds else SIMULATION_SECONDS.value
+            if scheduler is not None:
+                settings = AdviceSettings(gpu, steps, nvdisasm, limit_seconds, seconds, kernel)
+                _advise_on_cluster(opened, name, selectors, launches, settings, scheduler, json=json)
+                return
             pairs = _pair_launches(opened, name, selectors, launches)
+            if kernel is not None and not is_fresh:
+                pairs = [replace_stale_entry(pair, kernel, Path(scratch) / "baseline") for pair in pairs]
             disassemble = launch_disassembler(pairs, nvdisasm)
-            with progress_bar(len(pairs), "simulating") as advance:
+            with progress_bar(len(pairs), "simulating") as advance, limit_simulation(limit_seconds):
                 diagnoses = diagnose_launches(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
-            seconds = parse_duration(budget)
-            searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, seconds, Path(scratch))
-        if json:
-            print_json(advice_document(diagnoses, searches))
-        else:
-            print_report(AdviceReport(diagnoses, searches))
+            searches = _search(pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel, seconds, Path(scratch))
+            with limit_simulation(limit_seconds):
+                diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+        _print_advice(diagnoses, searches, json=json)
         if apply:
-            _apply_first_patch(searches, kernel)
+            apply_first_patch(searches, kernel)
+
+
+def _print_advice(diagnoses: Sequence[Diagnosis], searches: Sequence[RemedySearch | None], *, json: bool) -> None:
+    from artifact_inspector.report.advise import AdviceReport
+    from artifact_inspector.report.json.advise import advice_document
+
+    if json:
+        print_json(advice_document(diagnoses, searches))
+    else:
+        print_report(AdviceReport(diagnoses, searches))
+
+
+def _advise_on_cluster(
+    opened: Cache,
+    name: str | None,
+    selectors: Sequence[KernelFilter],
+    launches: LaunchOptions,
+    settings: AdviceSettings,
+    scheduler: str,
+    *,
+    json: bool,
+) -> None:
+    """Print what is known about each launch; first, which launches failed."""
+    from artifact_inspector.api.advice_cluster import advise_on_cluster
+    from artifact_inspector.cli._exit import UNREADABLE
+    from artifact_inspector.cli._launches import requested_pairs
+    from artifact_inspector.cli._loading import cached_lookup
+    from artifact_inspector.facts.selection import select_kernels
+    from artifact_inspector.report.progress import progress_bar
+
+    pairs: list[tuple[Artifact, LaunchRequest | None]]
+    if _has_launches(opened, name, selectors, launches):
+        pairs = [*requested_pairs(launches, opened, name, selectors)]
+    else:
+        pairs = [(entry, None) for entry in select_kernels(opened, name, selectors)]
+    with progress_bar(len(pairs), "simulating") as advance:
+        advice = advise_on_cluster(
+            pairs, settings, scheduler, cached_lookup(None).index, lambda entry: advance(entry.display_name)
+        )
+    problems = [
+        f"{entry.display_name} {entry.hash[:12]}: {one.problem}"
+        for (entry, _), one in zip(pairs, advice, strict=True)
+        if one.diagnosis is None
+    ]
+    if problems:
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        write_line(f"{len(problems)} of {len(pairs)} launches were not diagnosed: {problems[0]}{more}", sys.stderr)
+    diagnosed = [(one.diagnosis, one.search) for one in advice if one.diagnosis is not None]
+    _print_advice([diagnosis for diagnosis, _ in diagnosed], [search for _, search in diagnosed], json=json)
+    if problems:
+        raise SystemExit(UNREADABLE)
 
 
 def _compile_source(source: str, targets: list[str] | None, compiling: CompileOptions, out: Path) -> Path:
@@ -105,7 +173,9 @@ def _compile_source(source: str, targets: list[str] | None, compiling: CompileOp
     cache = out / "compiled"
     for row in compile_kernels(requests, (targets or DEFAULT_TARGETS)[:1], cache):
         if row.directory is None:
-            raise CompileError(row.message or f"{source} does not compile.", row.remedy)
+            raise (UsageError if row.is_usage_error else CompileError)(
+                row.message or f"{source} does not compile.", row.remedy
+            )
     return cache
 
 
@@ -120,15 +190,25 @@ def _capture_program(command: list[str], targets: list[str] | None, out: Path) -
     return cache
 
 
-def _apply_first_patch(searches: Sequence[RemedySearch | None], kernel: str | None) -> None:
+def apply_first_patch(searches: Sequence[RemedySearch | None], kernel: str | None) -> None:
     """Write the first edit to the file that the user named."""
+    from artifact_inspector.diagnosis.remedy import describe_launch_change
+
     edits = [text for search in searches if search is not None for text in search.edited_files.values()]
-    if not edits or kernel is None:
-        notice("No patch to apply.")
+    if kernel is None:
+        write_line("No patch to apply: no file was named. Give --kernel FILE.py:KERNEL.", sys.stderr)
         return
-    file = Path(kernel.rpartition(":")[0])
+    file, name = Path(kernel.rpartition(":")[0]), kernel.rpartition(":")[2]
+    if not edits:
+        changes = [remedy.change for search in searches if search is not None for remedy in search.remedies]
+        reasons = [search.reason for search in searches if search is not None and search.reason]
+        problem = reasons[0] if reasons else "no cause has an edit."
+        if changes:
+            problem = f"{changes[0]} {describe_launch_change(file.read_text(encoding='utf-8'), name, str(file))}"
+        write_line(f"No patch to apply: {problem}", sys.stderr)
+        return
     file.write_text(edits[0], encoding="utf-8")
-    notice(f"Wrote {file}.")
+    write_line(f"Wrote {file}.", sys.stderr)
 
 
 def _search(
@@ -142,13 +222,14 @@ def _search(
     scratch: Path,
 ) -> list[RemedySearch | None]:
     """The remedies of each launch, which share the budget."""
-    from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.api.remedy_search import processor_seconds, search_remedies
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
         return [None] * len(pairs)
     searches: list[RemedySearch | None] = []
+    spent = processor_seconds() / len(pairs)
     with progress_bar(24 * len(pairs), "trying changes") as advance:
         for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
             searches.append(
@@ -161,6 +242,7 @@ def _search(
                     steps=steps,
                     kernel=kernel,
                     budget=seconds / len(pairs),
+                    spent=spent,
                     progress=advance,
                 )
             )
@@ -172,9 +254,15 @@ def _pair_launches(
 ) -> list[LaunchPair]:
     """Each launch with its kernel: given or recorded launches, else assumed ones."""
     from artifact_inspector.api.advice import assume_launches
-    from artifact_inspector.api.launches import find_launches
     from artifact_inspector.cli._launches import requested_pairs
 
-    if launches.is_recorded and not find_launches(opened, name, selectors, None, {}):
-        return assume_launches(opened, name, selectors)
-    return requested_pairs(launches, opened, name, selectors)
+    if _has_launches(opened, name, selectors, launches):
+        return requested_pairs(launches, opened, name, selectors)
+    return assume_launches(opened, name, selectors)
+
+
+def _has_launches(opened: Cache, name: str | None, selectors: Sequence[KernelFilter], launches: LaunchOptions) -> bool:
+    """Whether launches are given or recorded."""
+    from artifact_inspector.api.launches import find_launches
+
+    return not launches.is_recorded or bool(find_launches(opened, name, selectors, None, {}))

@@ -15,8 +15,8 @@ from artifact_inspector.errors import UsageError
 @command()
 def baseline(selection: Selection, code: MachineCode, output: options.Output = None) -> None:
     """Record the facts of kernels in a file that `check` compares later caches with."""
-    from artifact_inspector.cli._loading import has_facts, open_selected
-    from artifact_inspector.comparison.baseline import record
+    from artifact_inspector.cli._loading import cached_lookup, has_facts, open_selected
+    from artifact_inspector.comparison.baseline import record, stored_digests
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.files.writer import write_text
     from artifact_inspector.report.console import write
@@ -28,7 +28,8 @@ def baseline(selection: Selection, code: MachineCode, output: options.Output = N
         raise UsageError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
     kernels = list(opened.inspect())
     opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
-    records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]
+    with stored_digests(opened.artifacts, cached_lookup(None).index) as find_digests:
+        records = [record(kernel, lambda file: find_source(file, Path.cwd()), find_digests) for kernel in kernels]
     text = baseline_text(baseline_document(records))
     if output is None:
         write(text, sys.stdout)

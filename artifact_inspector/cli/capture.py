@@ -11,7 +11,7 @@ import typer
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._exit import DIFFERENT
-from artifact_inspector.cli._output import notice, print_json, print_report
+from artifact_inspector.cli._output import notice, print_json, print_next, print_report
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import ProgramRun
@@ -45,6 +45,8 @@ def capture(
         print_json(captured_document(runs))
     else:
         print_report(captured_table(runs, out))
+        for launched in [kernel.hash for run in runs for kernel in run.kernels if kernel.hash and kernel.launches][:1]:
+            print_next("advise", out, launched[:8])
     status = next((run.status for run in runs if run.status), 0)
     nothing = not any(run.kernels for run in runs)
     refused = any(kernel.message is not None for run in runs for kernel in run.kernels)

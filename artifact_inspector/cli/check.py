@@ -12,7 +12,7 @@ from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._exit import DIFFERENT
 from artifact_inspector.cli._groups import MachineCode, Selection
-from artifact_inspector.cli._output import print_report
+from artifact_inspector.cli._output import print_next, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check(
     fail_on: list[str] | None = options.option(
         "--fail-on WHAT",
         "Exit with 1 if this got worse: verdict, spills, waits, mma, shared, registers, loads, gone, "
-        "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
+        "new, code, any ... Default: verdict,spills,waits,mma,shared,occupancy,loads,stores,conversions,barriers,gone.",
         None,
     ),
     strict: bool = options.option("--strict", "Fail on any change of a checked fact, also on improvements.", False),
@@ -73,6 +73,9 @@ def check(
         write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", is_strict=strict))
     if format == "text":
         print_report(CheckReport(baseline_facts, corpus, gates, strict))
+        failing = [x for x in corpus.changes if x.failing_headline(gates, is_strict=strict) is not None]
+        if failing and selection.cache is not None:
+            print_next(selection.cache, failing[0].right.artifact.hash[:8])
     else:
         text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding, is_strict=strict)
         write(text, sys.stdout, commands=format == "github")
@@ -103,30 +106,33 @@ def _read_baseline(path: Path, name: str | None) -> Baseline:
 
 
 def _compare(baseline: Baseline, selection: Selection, code: MachineCode, across: list[str]) -> Corpus:
-    from artifact_inspector.cli._loading import make_disassembler, make_inspector, open_cache_or_fail, read_filters
-    from artifact_inspector.comparison.baseline import compare_with_baseline
+    from artifact_inspector.cli import _loading as loading
+    from artifact_inspector.comparison.baseline import compare_with_baseline, stored_digests
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.facts.selection import select_kernels
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.report.progress import progress_bar
 
-    axes, filters = parse_axes(across), read_filters(selection.target, selection.properties)
-    opened = open_cache_or_fail(selection.cache, can_be_empty=True)
+    axes, filters = parse_axes(across), loading.read_filters(selection.target, selection.properties)
+    opened = loading.open_cache_or_fail(selection.cache, can_be_empty=True)
     recorded = Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ())
     compared_ids = {id(x) for x in select_kernels(recorded, selection.name, filters)}
     try:
         artifacts = select_kernels(opened, selection.name, filters)
     except UsageError:
         artifacts = ()  # every kernel of the baseline is gone
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    with progress_bar(len(artifacts), "checking") as advance:
+    disassemble = loading.make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
+    index = loading.cached_lookup(None).index
+    with progress_bar(len(artifacts), "checking") as advance, stored_digests(artifacts, index) as find_digests:
         return compare_with_baseline(
             [x for x in baseline.kernels if id(x.artifact) in compared_ids],
             artifacts,
-            make_inspector(disassemble),
+            loading.make_inspector(disassemble),
             across=axes,
             problems=opened.problems,
             progress=advance,
+            known_keys=baseline.known_keys,
+            find_digests=find_digests,
         )
 
 

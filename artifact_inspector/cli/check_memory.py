@@ -12,7 +12,7 @@ import typer
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import PlainCommand, command
-from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
+from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE, USAGE
 from artifact_inspector.cli._groups import LaunchOptions
 from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
@@ -53,13 +53,16 @@ def check_memory(
     ),
     most_launches: int | None = options.option("--launches N", "With a program: stop it after N launches.", None),
     seconds: float | None = options.option("--seconds S", "With a program: stop it after S seconds.", None),
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL", "Import this file, and print a patch that adds its missing masks.", None
+    ),
     budget: options.Budget = None,
     json: options.Json = False,
     format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
 ) -> None:
     """Find memory errors and races of launches by simulation. No GPU needed.
 
-    Exits 1 if there is an error, 3 if something could not be decided, 0 otherwise.
+    Exits 1 if there is an error, 2 if the program failed without a kernel, 3 if something is undecided, else 0.
     """
     format = "json" if json else format
     with ExitStack() as stack:
@@ -74,7 +77,7 @@ def check_memory(
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
         selected = target if program is None else None
-        reports = [] if cache is None else _check(cache, name, selected, launches, budget)
+        reports = [] if cache is None else _check(cache, name, selected, launches, budget, kernel)
         _print([*reports, *failed], format)
 
 
@@ -96,22 +99,38 @@ def _capture(
     runs = capture_program(program, targets, out, configs=None if number == "all" else number, notice=notice, **limits)
     if any(run.status or run.problem for run in runs):
         show(failures(runs), sys.stderr)
+    if any(run.status for run in runs) and not any(run.kernels for run in runs):
+        raise typer.Exit(USAGE)
     failed = [
-        undecided_report(kernel.name, kernel.target.arch, f"not compiled: {kernel.message}")
+        undecided_report(kernel.name, kernel.target.arch, f"not compiled: {kernel.message}{_hint(kernel.message)}")
         for run in runs
         for kernel in run.kernels
         if kernel.message is not None
     ]
     failed += [
-        undecided_report("the program", run.target.arch, f"it exited with status {run.status}")
+        undecided_report("the program", run.target.arch, reason)
         for run in runs
-        if run.status
+        for reason, applies in (
+            (f"it exited with status {run.status}", bool(run.status)),
+            ("its time was over before its end", any(note.text.endswith(" s.") for note in run.notes)),
+        )
+        if applies
     ]
     return out if any(kernel.directory is not None for run in runs for kernel in run.kernels) else None, failed
 
 
+def _hint(message: str) -> str:
+    """The option that compiles a kernel that the installed Triton refuses; else empty."""
+    return "\nCompile with an older Triton: --triton 3.2.0." if "Block pointers have been removed" in message else ""
+
+
 def _check(
-    path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions, budget: str | None
+    path: Path,
+    name: str | None,
+    target: list[str] | None,
+    launches: LaunchOptions,
+    budget: str | None,
+    kernel: str | None,
 ) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
@@ -124,9 +143,14 @@ def _check(
     pairs = requested_pairs(launches, open_cache_or_fail(path), name, parse_filters(target or []))
     disassemble = launch_disassembler(pairs, launches.nvdisasm)
     with progress_bar(len(pairs), "checking") as advance, limit_simulation(budget_seconds(budget)):
-        return check_launches(
+        reports = check_launches(
             pairs, disassemble, steps=launches.steps, progress=lambda entry: advance(entry.display_name)
         )
+    if kernel is None:
+        return reports
+    from artifact_inspector.api.mask_remedy import with_mask_patch
+
+    return [with_mask_patch(*one, kernel, disassemble) for one in zip(pairs, reports, strict=True)]
 
 
 def _print(reports: Sequence[MemoryReport], format: str) -> None:

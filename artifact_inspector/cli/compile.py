@@ -62,10 +62,12 @@ def compile(
 ) -> None:
     """Compile Triton kernels for any GPU. No GPU needed."""
     from artifact_inspector.cli._requests import read_requests
+    from artifact_inspector.files.inductor_output import kernel_paths
     from artifact_inspector.report.compilation import compiled_table
     from artifact_inspector.report.json.compiling import CompiledDocument
 
-    requests = read_requests(kernels or [], compiling, configs)
+    paths = [path for kernel in kernels or [] for path in kernel_paths(Path(kernel)) or [kernel]]
+    requests = read_requests(paths, compiling, configs)
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs is {jobs}.", "Expected 1 or more.")
     rows = _compile_requests(requests, target or options.DEMO_TARGETS, out, jobs, triton or [], scheduler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,11 @@ from artifact_inspector.cli._output import notice, output_to, print_json, print_
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from artifact_inspector.cli._sides import SelectedSides
     from artifact_inspector.comparison.corpus import Corpus
+    from artifact_inspector.comparison.fact_pair import FactPair
     from artifact_inspector.comparison.matching import Axis
     from artifact_inspector.comparison.pair import Comparison
     from artifact_inspector.comparison.pair_price import PairPrice
@@ -55,6 +59,7 @@ def diff(
     launch: options.LaunchFile = None,
     output: options.Output = None,
     html: options.Html = None,
+    scheduler: options.Scheduler = None,
     json: options.Json = False,
 ) -> None:
     """Compare two kernels or two caches, and name the compiler stage where they first differ.
@@ -90,7 +95,7 @@ def diff(
             differ = _compare(
                 sides, axes, gates, format, code, roots,
                 changes=changes, passes=passes, html=html,
-                svg=None if svg is None else (svg, output), launch=launch,
+                svg=None if svg is None else (svg, output), launch=launch, scheduler=scheduler,
             )  # fmt: skip
     if differ:
         raise typer.Exit(DIFFERENT)
@@ -109,6 +114,7 @@ def _compare(
     html: Path | None,
     svg: tuple[str, Path | None] | None,
     launch: Path | None,
+    scheduler: str | None,
 ) -> bool:
     """Write the comparison; return whether the exit code is 1."""
     from artifact_inspector.cli._loading import make_disassembler
@@ -117,15 +123,17 @@ def _compare(
 
     disassemble = make_disassembler((*sides.left, *sides.right), code.nvdisasm, sass=code.sass)
     has_single_side = sides.is_named and min(len(sides.left), len(sides.right)) == 1
-    corpus = compare_sides(sides, axes, disassemble, always=has_single_side)
+    corpus = compare_sides(sides, axes, disassemble, always=has_single_side, scheduler=scheduler)
     is_single_pair = len(corpus.changes) == 1 and has_single_side
     if passes and not is_single_pair:
         raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
     pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
         price = None if pair is None else _predict(pair, roots, launch, disassemble)
+        if price is not None:
+            corpus = replace(corpus, changes=(corpus.changes[0].with_prices(price.facts),))
         _print_comparison(corpus, format, price, is_single_pair=is_single_pair, changes=changes, gates=gates)
-    pass_lines, responsible_pass = _attribute_passes(pair) if passes and pair is not None else ([], "")
+    pass_lines, responsible_pass = attribute_passes(pair, pair.facts) if passes and pair is not None else ([], "")
     if svg is not None:
         from artifact_inspector.cli._pictures import draw_pair, write_svg
 
@@ -146,24 +154,33 @@ def _predict(
     pair: Comparison, roots: list[Path], launch: Path | None, disassemble: Disassemble | None
 ) -> PairPrice | None:
     """The predicted times of a launch of both; None if no launch is given or on record."""
-    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
     from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._loading import make_disassembler
+    from artifact_inspector.comparison.consequence import differing_facts
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
 
     left, right = pair.left.artifact, pair.right.artifact
-    request = find_pair_launch(left, right, roots) if launch is None else read_launch_file(launch)[0]
+    try:
+        request = find_pair_launch(left, right, roots) if launch is None else read_launch_file(launch)[0]
+    except UsageError as error:
+        if launch is not None:
+            raise
+        return unknown_price(error.message)
     if request is None:
         return None
-    return predict_pair(left, right, request, disassemble or make_disassembler((left, right), None, sass=True))
+    disassemble = disassemble or make_disassembler((left, right), None, sass=True)
+    with limit_simulation():
+        return predict_pair(left, right, request, disassemble, facts=differing_facts(pair.facts))
 
 
-def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
-    """The pass that set each differing fact, for each side; and the pass that a picture names."""
+def attribute_passes(pair: Comparison, facts: Sequence[FactPair]) -> tuple[list[str], str]:
+    """The pass that set each of some differing facts, for each side; and the pass that a picture names."""
     from artifact_inspector.passes.attribution import find_passes, select_earliest
     from artifact_inspector.report.diff import side_labels
     from artifact_inspector.report.passes import describe_attribution, name_passes
 
-    differing = [fact for fact in pair.facts if fact.differs]
+    differing = [fact for fact in facts if fact.differs]
     questions = select_earliest(
         (differing_fact.key, differing_fact.category, f"{differing_fact.region} {differing_fact.title}".strip())
         for differing_fact in differing
@@ -185,6 +202,7 @@ def _print_comparison(
     corpus: Corpus, format: str, price: PairPrice | None, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
 ) -> None:
     from artifact_inspector.comparison.corpus import Degree
+    from artifact_inspector.comparison.regressions import KernelOutcome
     from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CorpusReport
     from artifact_inspector.report.diff import PairReport
@@ -192,12 +210,12 @@ def _print_comparison(
     from artifact_inspector.report.exchange.markdown import corpus_markdown, pair_markdown
     from artifact_inspector.report.json.comparison import corpus_document, pair_document
 
-    pair = corpus.changes[0].pair if is_single_pair else None
-    if format == "json":
-        document = (
-            corpus_document(corpus, gates) if pair is None else pair_document(pair, corpus.changes[0].headline, price)
-        )
-        print_json(document)
+    outcome = KernelOutcome(corpus.changes[0], price) if is_single_pair else None
+    pair = None if outcome is None else outcome.change.pair
+    if format == "json" and outcome is not None and pair is not None:
+        print_json(pair_document(pair, outcome.headline, price))
+    elif format == "json":
+        print_json(corpus_document(corpus, gates))
     elif format == "markdown":
         write(corpus_markdown(corpus, gates) if pair is None else pair_markdown(pair), sys.stdout)
     elif format == "junit":
@@ -206,12 +224,4 @@ def _print_comparison(
         print_report(CorpusReport(corpus, gates))
     else:
         is_identical = corpus.changes[0].degree is Degree.IDENTICAL
-        print_report(
-            PairReport(
-                pair,
-                only_changes=changes,
-                is_identical=is_identical,
-                headline=corpus.changes[0].headline,
-                price="" if price is None else price.sentence,
-            )
-        )
+        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical, outcome=outcome))

@@ -30,6 +30,7 @@ def findings(
     try_fixes: bool = options.option(
         "--try", "Compile each kernel with the switches that findings suggest, and print what changed.", False
     ),
+    scheduler: options.Scheduler = None,
     json: options.Json = False,
 ) -> None:
     """List likely performance and correctness problems of each kernel, or explain one."""
@@ -42,15 +43,15 @@ def findings(
     elif try_fixes:
         _try_fixes(selection, format)
     else:
-        _list_findings(selection, code, format)
+        _list_findings(selection, code, format, scheduler)
 
 
-def _list_findings(selection: Selection, code: AssembledCode, format: str) -> None:
+def _list_findings(selection: Selection, code: AssembledCode, format: str, scheduler: str | None) -> None:
     from artifact_inspector.cli._loading import has_facts, open_selected, source_reader
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
 
-    opened = open_selected(selection, code, assemble=code.assemble)
+    opened = open_selected(selection, code, assemble=code.assemble, scheduler=scheduler)
     kernels = list(opened.inspect(lambda kernel: (find_findings(kernel), kernel.program)))
     if format == "text":
         print_report(FindingsReport(kernels, source_reader))

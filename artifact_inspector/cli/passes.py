@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from artifact_inspector.passes.subject import TraceSubject
     from artifact_inspector.passes.trace import PassLevel, PassRun, PassTrace
 
-Kernel = Annotated[str, options.argument("KERNEL", "FILE.py:KERNEL, or a cache directory followed by NAME.")]
+Kernel = Annotated[str, options.argument("KERNEL", "FILE.py:KERNEL, or a cache or a log of dumps followed by NAME.")]
 Name = Annotated[str | None, options.argument("[NAME]", "Part of a kernel's name or hash in the cache.")]
 Target = Annotated[str | None, options.option("--target -t GPU", "Compile for this GPU: sm_80, gfx942 ...")]
 FactNames = Annotated[
@@ -44,13 +44,15 @@ def passes(
     text_directory: Path | None = options.option("--keep DIR", "Keep the IR after each pass in this directory.", None),
     json: options.Json = False,
 ) -> None:
-    """Compile a kernel and list what each compiler pass changed."""
+    """Compile a kernel, or read a log of MLIR_ENABLE_DUMP, and list what each compiler pass changed."""
+    from artifact_inspector.passes.dump_log import is_dump_log, trace_log
     from artifact_inspector.passes.subject import trace_passes
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.json.compiling import PassesDocument
     from artifact_inspector.report.passes import describe_passes, text_difference
 
-    subject = _find_subject(kernel, compiling, name, target, triton)
+    is_log = is_dump_log(Path(kernel))
+    subject = None if is_log else _find_subject(kernel, compiling, name, target, triton)
     fact_kinds = _parse_fact_kinds(fact_names)
     difference_lines: list[str] = []
 
@@ -58,9 +60,17 @@ def passes(
         if diff is not None and diff.lower() in (step.name.lower(), (step.argument or "").lower(), str(step.index)):
             difference_lines.extend(text_difference(step, text_before, text_after))
 
+    if is_log and text_directory is not None:
+        raise UsageError(f"--keep has nothing to keep: {kernel} is a log.", "Remove --keep.")
     if text_directory is not None:
         text_directory.mkdir(parents=True, exist_ok=True)
-    trace = trace_passes(subject, fact_kinds, on_change=record_difference, dump_directory=text_directory, notice=notice)
+    trace = (
+        trace_log(Path(kernel), name, fact_kinds, record_difference)
+        if subject is None
+        else trace_passes(
+            subject, fact_kinds, on_change=record_difference, dump_directory=text_directory, notice=notice
+        )
+    )
     if json:
         print_json(PassesDocument(passes=trace))
     elif diff is None:

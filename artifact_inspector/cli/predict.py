@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._exit import DIFFERENT
 from artifact_inspector.cli._groups import LaunchOptions, Selection
-from artifact_inspector.cli._output import output_to, print_json, print_report
+from artifact_inspector.cli._output import notice, output_to, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,12 +46,15 @@ def predict(
     time: float | None = options.option(
         "--time SECONDS", "With --product, the measured time: print the share of the peaks.", None
     ),
+    trace: Path | None = options.option(
+        "--trace FILE", "Write the resident warps as a trace for ui.perfetto.dev instead; 1 µs is a cycle.", None
+    ),
     output: options.Output = None,
     html: options.Html = None,
     json: options.Json = False,
 ) -> None:
     """Predict what a launch executes, transfers and waits for, by simulation. No GPU needed."""
-    with output_to(None if svg else output):
+    with output_to(None if svg else output), ExitStack() as stack:
         if product is not None:
             from artifact_inspector.cli._product import print_product
 
@@ -64,7 +67,7 @@ def predict(
         _require_consistency(time, svg, line)
         from artifact_inspector.api.launches import predict_launches
         from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
-        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
+        from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.hardware.peaks import find_peaks
         from artifact_inspector.report.json.prediction import prediction_document
@@ -73,21 +76,22 @@ def predict(
 
         opened = open_cache_or_fail(selection.cache)
         filters = read_filters(selection.target, selection.properties)
+        gpu = modelled_product(gpu, selection.target)
         pairs = requested_pairs(launches, opened, selection.name, filters)
         disassemble = launch_disassembler(pairs, launches.nvdisasm)
-        if svg == "residency":
+        limit = stack.enter_context(limit_simulation(budget_seconds(budget)))
+        if svg == "residency" or trace is not None:
             if html is not None:
                 raise UsageError(
-                    "--html and --svg residency do not combine: --svg residency simulates some CTAs only.",
+                    "--html does not combine with --svg residency or --trace: those simulate some CTAs only.",
                     "Give one of them.",
                 )
-            from artifact_inspector.cli._pictures import model_residency, write_svg
-            from artifact_inspector.pictures.residency import residency
+            from artifact_inspector.cli._pictures import write_residency
 
-            write_svg(output, residency(model_residency(pairs, disassemble, gpu, launches.steps)))
+            write_residency(pairs, disassemble, gpu, launches.steps, output, trace)
             return
         simulated: list[int] = []
-        with progress_bar(len(pairs), "running") as advance, limit_simulation(budget_seconds(budget)) as limit:
+        with progress_bar(len(pairs), "running") as advance:
             predictions = predict_launches(
                 pairs,
                 disassemble,
@@ -107,6 +111,8 @@ def predict(
         if svg is not None:
             from artifact_inspector.cli._pictures import draw_launches, write_svg
 
+            if limit.is_spent():
+                notice(f"The picture may be incomplete: {limit.reason}.")
             write_svg(output, draw_launches(predictions, svg, peaks, line))
         elif json:
             print_json(prediction_document(predictions, notes))

@@ -10,8 +10,9 @@ import typer
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
+from artifact_inspector.cli._exit import DIFFERENT
 from artifact_inspector.cli._groups import LaunchOptions, Selection
-from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.cli._output import notice, print_json, print_next, print_report
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
 
@@ -47,7 +48,7 @@ def rank(
     from artifact_inspector.api.launches import has_tuning_launches
     from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants
     from artifact_inspector.cli._launches import budget_seconds, requested_pairs
-    from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
+    from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.variations import parse_variations
     from artifact_inspector.report.json.prediction import RankingDocument
@@ -57,9 +58,10 @@ def rank(
     varied, name = _split_arguments(varied_texts, [*context.args, *([selection.name] if selection.name else [])])
     opened = open_cache_or_fail(selection.cache)
     filters = read_filters(selection.target, selection.properties)
+    gpu = modelled_product(gpu, selection.target)
     is_recorded = launches.is_recorded
     # `capture --configs all` records the launch of each configuration
-    has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened)
+    has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened, name, filters)
     rank_all = not varied and (configs is None or has_all_configs)
     pairs = requested_pairs(launches, opened, name, filters, all_variants=rank_all)
     with scratch_directory() as scratch:
@@ -88,6 +90,12 @@ def rank(
         )
     else:
         print_report(RankingReport(ranking, problem.failed, problem.problem_labels, problem.notes))
+        directory = selection.cache if rank_all else keep
+        if directory is not None and ranking and ranking[0].score is not None:
+            print_next(*(["advise"] if rank_all and is_recorded else []), directory, ranking[0].hash[:8])
+    if all(row.score is None for row in ranking):
+        notice("Nothing was ranked: no launch could be scored. The output has the reason of each.")
+        raise SystemExit(DIFFERENT)
 
 
 def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str]) -> tuple[list[str], str | None]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +16,22 @@ from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._exit import DIFFERENT
 from artifact_inspector.cli._groups import CompileOptions
-from artifact_inspector.cli._output import notice, print_json, print_report
+from artifact_inspector.cli._output import notice, print_json, print_next, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Change, Corpus
     from artifact_inspector.comparison.pair_price import PairPrice
+    from artifact_inspector.comparison.regressions import KernelOutcome
     from artifact_inspector.compiling import KernelRequest
+    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.files.cache import Artifact
+
+MOST_EXPLAINED = 3
+"""Kernels that `--why` explains."""
+REMEDY_SECONDS = 30.0
+"""Time for the remedies of one kernel."""
+_KERNEL_FILE = re.compile(r".+\.py:\w+")
 
 
 @command()
@@ -39,21 +51,29 @@ def regress(
     target: options.CompileTargets = None,
     launch: options.LaunchFile = None,
     prices: bool = options.option(
-        "--prices", "Predict the times of launches on record; takes seconds per kernel.", False
+        "--prices", "Predict the times of launches on record; takes seconds per kernel; a second run resumes.", False
+    ),
+    why: bool = options.option(
+        "--why", "Compile the 3 worst kernels again: name the pass, and try remedies for 30 s each.", False
     ),
     show_all: bool = options.option("--all -a", "List kernels that are neither better nor worse too.", False),
+    budget: options.Budget = None,
     keep: options.Keep = None,
+    scheduler: options.Scheduler = None,
     json: options.Json = False,
 ) -> None:
     """List what got worse between two caches, releases or commits, with the cause of each kernel.
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 nothing could be read.
     """
+    from artifact_inspector.api.trial import entry_directory
+    from artifact_inspector.cli._launches import budget_seconds
     from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.cli._sides import SelectedSides, compare_sides, select_sides
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.corpus import RegressReport
     from artifact_inspector.report.json.comparison import regress_document
@@ -68,12 +88,24 @@ def regress(
     else:
         sides = select_sides(a, b, left or [], right or [], parse_filters(target or []))
         roots = [parse_cache_selector(side).directory for side in (a, b or a)]
-    corpus = compare_sides(sides, parse_axes(across or []), None, always=sides.is_pair)
-    regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
+    corpus = compare_sides(sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler)
+    with limit_simulation(budget_seconds(budget)):
+        regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
+        if why:
+            outcomes = [
+                _explain(outcome, roots, launch, a if b is None else None) if index < MOST_EXPLAINED else outcome
+                for index, outcome in enumerate(regressions.outcomes)
+            ]
+            regressions = replace(regressions, outcomes=tuple(outcomes))
     if json:
         print_json(regress_document(regressions))
     else:
         print_report(RegressReport(regressions, show_all))
+        if regressions.outcomes and regressions.outcomes[0].direction is Sign.WORSE:
+            first = regressions.outcomes[0].change
+            entries = [first.left.artifact, first.right.artifact]
+            hashes = [f"{root}:{entry.hash[:12]}" for root, entry in zip(roots, entries, strict=False)]
+            print_next("diff", *(hashes or map(entry_directory, entries)), *(["--launch", launch] if launch else []))
     if regressions.count(Sign.WORSE):
         raise typer.Exit(DIFFERENT)
 
@@ -99,9 +131,9 @@ def _make_predictor(
     corpus: Corpus, roots: Sequence[Path], launch: Path | None, *, prices: bool
 ) -> Callable[[Change], PairPrice | None]:
     """Predicts the times of a launch of both kernels: the given one, or with `prices` those on record."""
-    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price, unknown_price
     from artifact_inspector.cli._launches import read_launch_file
-    from artifact_inspector.cli._loading import make_disassembler
+    from artifact_inspector.cli._loading import cached_lookup, make_disassembler
 
     given_request = None if launch is None else read_launch_file(launch)[0]
     artifacts = [change.right.artifact for change in corpus.changes]
@@ -109,9 +141,54 @@ def _make_predictor(
 
     def predict(change: Change) -> PairPrice | None:
         left, right = change.left.artifact, change.right.artifact
-        request = given_request
-        if request is None and prices:
-            request = find_pair_launch(left, right, roots)
-        return None if request is None else predict_pair(left, right, request, disassemble)
+        try:
+            request = given_request or (find_pair_launch(left, right, roots) if prices else None)
+        except UsageError as error:
+            return unknown_price(error.message)
+        if request is None:
+            return None
+        index = cached_lookup(None).index
+        compute = partial(predict_pair, left, right, request, disassemble, facts=change.facts, open_index=index)
+        return recall_price(index, (left, right), request, compute)
 
     return predict
+
+
+def _explain(outcome: KernelOutcome, roots: Sequence[Path], launch: Path | None, source: str | None) -> KernelOutcome:
+    """The outcome with the passes that set its decisive fact, and what lowers the predicted time of the new kernel."""
+    from artifact_inspector.api.advice import diagnose_launches
+    from artifact_inspector.api.pair_prices import MAX_STEPS, find_pair_launch
+    from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.cli._launches import read_launch_file
+    from artifact_inspector.cli._loading import make_disassembler
+    from artifact_inspector.cli.diff import attribute_passes
+    from artifact_inspector.diagnosis.assumed_launch import assume_launch
+    from artifact_inspector.errors import InspectorError
+    from artifact_inspector.files.scratch import scratch_directory
+    from artifact_inspector.vocabulary.fact import Sign
+
+    pair, headline = outcome.change.pair, outcome.headline
+    if outcome.direction is not Sign.WORSE or pair is None or headline is None:
+        return outcome
+    passes = [line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:]]
+    left, right = outcome.change.left.artifact, outcome.change.right.artifact
+    try:
+        requests: Sequence[LaunchRequest] | None = None if launch is None else read_launch_file(launch)[:1]
+        with suppress(UsageError):
+            requests = requests or find_pair_launch(left, right, roots)
+        entry = right, requests[-1] if requests else assume_launch(right)
+        disassemble = make_disassembler([right], None, sass=True)
+        (diagnosis,) = diagnose_launches([entry], disassemble, steps=MAX_STEPS)
+        with scratch_directory() as scratch:
+            search = search_remedies(
+                entry,
+                diagnosis,
+                lambda entries: make_disassembler(entries, None, sass=True),
+                Path(scratch),
+                steps=MAX_STEPS,
+                kernel=source if _KERNEL_FILE.fullmatch(source or "") else None,
+                budget=REMEDY_SECONDS,
+            )
+    except InspectorError as error:
+        return replace(outcome, passes=tuple(passes), untried=f"No remedy was tried: {error.message}")
+    return replace(outcome, passes=tuple(passes), remedies=search.remedies, untried=search.reason)

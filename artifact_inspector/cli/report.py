@@ -16,6 +16,7 @@ def report(
     code: MachineCode,
     output: Path = options.option("--output -o FILE", "Write the page to FILE.", Path("report.html")),
     no_index: options.NoIndex = False,
+    sources: options.SourceDirectory = None,
 ) -> None:
     """Write an HTML page: a table of kernels, and the pictures and linked code of each."""
     from artifact_inspector.cli._loading import has_facts, open_selected
@@ -25,6 +26,6 @@ def report(
     opened = open_selected(selection, code)
     if not opened.artifacts:
         raise CacheError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
-    kernels, views = view_kernels(opened, index=not no_index)
+    kernels, views = view_kernels(opened, index=not no_index, directory=sources)
     write_page(output, cache_page(opened.cache, kernels, views))
     opened.exit_if_failed([has_facts(kernel) for kernel in kernels])

@@ -38,21 +38,23 @@ def attempt(
     from artifact_inspector.api.trial import try_change
     from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._requests import parse_pairs, read_requests, target_names
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.report.json.comparison import reach_document
 
     names = target_names(target)
     try:
         (request,) = read_requests([kernel], compiling, configs)
-        trial_answers = try_change(
-            request,
-            names,
-            against,
-            changed=dict(parse_pairs("--with", changes or [], "num_stages=4")),
-            out=keep,
-            launch=None if launch is None else read_launch_file(launch)[0],
-            tritons=[] if triton is None else [triton],
-            notice=notice,
-        )
+        with limit_simulation():
+            trial_answers = try_change(
+                request,
+                names,
+                against,
+                changed=dict(parse_pairs("--with", changes or [], "num_stages=4")),
+                out=keep,
+                launch=None if launch is None else read_launch_file(launch)[0],
+                tritons=[] if triton is None else [triton],
+                notice=notice,
+            )
     except CompileError as error:  # its exit code would mean that the code changed
         raise CacheError(error.message, error.remedy) from None
     if json:

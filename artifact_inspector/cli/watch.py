@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
-from artifact_inspector.errors import UsageError
+from artifact_inspector.cli._output import write_line
+from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, View
@@ -31,6 +33,9 @@ def watch(
     idle: float | None = options.option("--idle SECONDS", "Stop after SECONDS without a new kernel.", None, min=0),
     every: float = options.option("--every SECONDS", "Poll the cache every SECONDS.", 0.5, min=0.01),
     json: options.Json = False,
+    scheduler: str | None = options.option(
+        "--scheduler ADDRESS", "Send new kernels to the workers of this Dask scheduler, which read them.", None
+    ),
     no_index: options.NoIndex = False,
 ) -> None:
     """Show kernels as a program compiles them: a table on a terminal, one line each in a pipe."""
@@ -44,7 +49,7 @@ def watch(
     started, kernels_so_far = time.monotonic(), []
     with _make_display(root, json=json) as (view, show):
         try:
-            for kernels in _new_kernels(root, view, every, idle, skip_existing=not all, index=not no_index):
+            for kernels in _new_kernels(root, view, every, idle, scheduler, skip_existing=not all, index=not no_index):
                 kernels_so_far += kernels
                 show(kernels_so_far)
         except KeyboardInterrupt:  # the usual way to stop watching
@@ -54,21 +59,37 @@ def watch(
 
 
 def _new_kernels(
-    root: Path, view: View | None, every: float, idle: float | None, *, skip_existing: bool, index: bool
+    root: Path,
+    view: View | None,
+    every: float,
+    idle: float | None,
+    scheduler: str | None,
+    *,
+    skip_existing: bool,
+    index: bool,
 ) -> Iterator[list[KernelFacts]]:
     """The new kernels of each poll, until no kernel arrives for `idle` seconds."""
     from artifact_inspector.cli._loading import cached_lookup
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.files.polling import CachePoller
 
-    arrivals, lookup = CachePoller(root, skip_existing=skip_existing), cached_lookup(None, index=index)
+    arrivals = CachePoller(root, skip_existing=skip_existing)
+    lookup = replace(cached_lookup(None, index=index), scheduler=scheduler, sends_files=True)
     last_change = time.monotonic()
     while True:
         poll_start = time.monotonic()
         artifacts = arrivals.poll()
         poll_seconds = time.monotonic() - poll_start
         if artifacts:
-            yield list(read_kernels(artifacts, view, lookup))
+            try:
+                kernels = list(read_kernels(artifacts, view, lookup))
+            except CacheError as error:
+                if lookup.scheduler is None:
+                    raise
+                write_line(f"{error.message} New kernels are read here.", sys.stderr)
+                lookup = replace(lookup, scheduler=None)
+                kernels = list(read_kernels(artifacts, view, lookup))
+            yield kernels
         if artifacts or arrivals.has_pending_changes:
             last_change = time.monotonic()
         elif idle is not None and time.monotonic() - last_change >= idle:

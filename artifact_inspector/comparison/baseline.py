@@ -6,7 +6,9 @@ same kernel again and to report its changes without the original cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -17,19 +19,33 @@ from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
-from artifact_inspector.comparison.matching import Axis, Candidate, digest_of, find_differences, match_candidates
+from artifact_inspector.comparison.matching import (
+    Axis,
+    Candidate,
+    Matching,
+    digest_of,
+    find_differences,
+    match_candidates,
+)
 from artifact_inspector.comparison.pair import compare_rows
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded_sections
+from artifact_inspector.files.digests import index_key, snapshot_files
+from artifact_inspector.files.index import Index
 from artifact_inspector.files.reader import read_file
 from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import name_regions
-from artifact_inspector.vocabulary.rows import Summary, summarise
+from artifact_inspector.vocabulary.rows import Summary, fact_of, summarise
 
-DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
+NOT_RECORDED = "the baseline's version did not know it"
+FindDigests = Callable[[Artifact], Mapping[str, str]]
+"""The digests of a kernel's files, by suffix."""
+DEFAULT_GATES = (
+    "verdict", "spills", "waits", "mma", "shared", "occupancy", "loads", "stores", "conversions", "barriers", "gone",
+)  # fmt: skip
 """Facts that are stable from one build of a compiler to the next."""
 
 
@@ -68,19 +84,59 @@ class Baseline:
     generator: str
     """The version of this package that recorded it."""
     kernels: tuple[BaselineKernel, ...]
+    fact_keys: frozenset[str] = frozenset()
+    """Keys of the facts that its version knew; empty for files that do not list them."""
+
+    @property
+    def known_keys(self) -> frozenset[str]:
+        """The keys that its version knew; those of the recorded facts for files that do not list them."""
+        rows = (row for kernel in self.kernels for row in kernel.summary.rows)
+        facts = (fact_of(row.key, row.region) for row in rows)
+        return self.fact_keys or frozenset(fact.key for fact in facts if fact is not None)
 
 
-def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> BaselineKernel:
+def record(
+    kernel: KernelFacts, find: Callable[[str], str | None], find_digests: FindDigests | None = None
+) -> BaselineKernel:
     """The record of a kernel in a baseline.
 
     Args:
         find: the path of a source file from the root of the working tree; None if it is not in the tree.
+        find_digests: the digests of a kernel's files, if they are stored.
     """
     artifact = kernel.artifact
     location = None if kernel.program is None else kernel.program.location
     file = None if location is None else location.file.replace("\\", "/")
     source = None if file is None else find(file) or file.rpartition("/")[2]
-    return BaselineKernel(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
+    digests = (find_digests or digests_of)(artifact)
+    return BaselineKernel(artifact=artifact, summary=summarise(kernel), digests=digests, source=source)
+
+
+@contextmanager
+def stored_digests(artifacts: Iterable[Artifact], open_index: Callable[[], Index] | None) -> Iterator[FindDigests]:
+    """A function that returns the digests of these kernels' files, which the index keeps."""
+    if open_index is None:
+        yield digests_of
+        return
+    snapshots = {id(artifact): snapshot for artifact in artifacts if (snapshot := snapshot_files(artifact)) is not None}
+    keys = {at: index_key(snapshot.digest, b"digests") for at, snapshot in snapshots.items()}
+    with open_index() as index:
+        stored = index.get(keys.values())
+    fresh: dict[bytes, bytes] = {}
+
+    def find_digests(artifact: Artifact) -> Mapping[str, str]:
+        key = keys.get(id(artifact))
+        if key in stored:
+            return dict(json.loads(stored[key]))
+        digests = digests_of(artifact)
+        if key is not None and snapshots[id(artifact)].is_current(artifact):
+            fresh[key] = json.dumps(digests).encode()
+        return digests
+
+    yield find_digests
+    if fresh:
+        with open_index() as index:
+            index.put(fresh)
 
 
 def digests_of(artifact: Artifact) -> dict[str, str]:
@@ -116,6 +172,8 @@ def compare_with_baseline(
     across: Collection[Axis] = (),
     problems: Iterable[Problem] = (),
     progress: Callable[[str], None] | None = None,
+    find_digests: FindDigests | None = None,
+    known_keys: Collection[str] = (),
 ) -> Corpus:
     """A cache compared with a baseline, which is the left side.
 
@@ -126,6 +184,8 @@ def compare_with_baseline(
         inspect: computes the facts of a kernel; called only if its files differ from the record.
         across: what may differ.
         progress: called with the name of each kernel before it is compared.
+        find_digests: the digests of a kernel's files, if they are stored.
+        known_keys: keys of the facts that the baseline's version knew; others are not compared. Empty for all.
 
     Raises:
         UsageError: the targets of the baseline and of the cache differ.
@@ -140,9 +200,9 @@ def compare_with_baseline(
     for candidate in candidates:
         if progress is not None:
             progress(candidate.artifact.display_name)
-        digests[id(candidate)] = digests_of(candidate.artifact)
+        digests[id(candidate)] = (find_digests or digests_of)(candidate.artifact)
     same, ours, theirs = _unchanged(recorded, candidates, digests)
-    matching = match_candidates(ours, theirs, frozenset(allowed))
+    matching = _pair_by_name(match_candidates(ours, theirs, frozenset(allowed)))
     changes = [Change(*pair, Degree.BENIGN, (), (), None) for pair in same]
     problem_log = dict.fromkeys(("cache", problem) for problem in problems)
     for entry, counterpart in matching.pairs:
@@ -155,11 +215,26 @@ def compare_with_baseline(
             continue
         kernel = inspect(counterpart.artifact)
         problem_log.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
-        changes.append(_compare_kernel(entry, counterpart, kernel))
-    changes.sort(key=lambda change: (change.severity, str(change.right)))
+        changes.append(_compare_kernel(entry, counterpart, kernel, known_keys))
+    changes.sort(key=lambda change: (change.severity, str(change.left)))  # whose labels need no file
     matching = replace(matching, pairs=(*same, *matching.pairs))
     sides = Sides("in the baseline", "in the cache", "as recorded")
     return Corpus(tuple(changes), matching, tuple(problem_log), sides)
+
+
+def _pair_by_name(matching: Matching) -> Matching:
+    """Pairs a kernel whose types or configuration changed, if each side has one left of that name and target."""
+    pairs, left, right = list(matching.pairs), [*matching.left], [*matching.right]
+    for entry in matching.left:
+        namesakes = [
+            [x for x in side if (x.artifact.display_name, x.target) == (entry.artifact.display_name, entry.target)]
+            for side in (matching.left, matching.right)
+        ]
+        if [len(side) for side in namesakes] == [1, 1]:
+            pairs.append((entry, namesakes[1][0]))
+            left.remove(entry)
+            right.remove(namesakes[1][0])
+    return replace(matching, pairs=tuple(pairs), left=tuple(left), right=tuple(right))
 
 
 def _unchanged(
@@ -190,14 +265,17 @@ def _unchanged(
     return pairs, [entry for entry in recorded if id(entry) not in done], changed
 
 
-def _compare_kernel(recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts) -> Change:
-    fact_pairs = tuple(_mark_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
+def _compare_kernel(
+    recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts, known_keys: Collection[str]
+) -> Change:
+    compared = compare_rows(recorded.summary, summarise(kernel))
+    fact_pairs = tuple(_mark_new(_mark_lost(fact), known_keys) for fact in compared)
     degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else Degree.CODE
     differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
-    reason = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
+    explanation = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
     headlines = find_headlines(differing_facts(fact_pairs), ComparedKernels(None, kernel, lines, differences))
-    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, reason, headlines=headlines)
+    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, explanation, headlines=headlines)
 
 
 def _mark_lost(fact: FactPair) -> FactPair:
@@ -207,6 +285,14 @@ def _mark_lost(fact: FactPair) -> FactPair:
     return fact._replace(
         state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,), direction=Sign.WORSE
     )
+
+
+def _mark_new(fact: FactPair, known_keys: Collection[str]) -> FactPair:
+    """Do not compare a fact that the version of the baseline did not know."""
+    definition = fact_of(fact.key, fact.region)
+    if not known_keys or fact.left is not None or definition is None or definition.key in known_keys:
+        return fact
+    return fact._replace(state=State.NOT_COMPARED, reason=NOT_RECORDED, direction=Sign.NEUTRAL)
 
 
 def _check_targets(recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate]) -> None:

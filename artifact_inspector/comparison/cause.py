@@ -13,7 +13,7 @@ from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 
-_OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
+_OF_LOADS = frozenset(category.value for category in (Category.VERDICT, Category.WAITS, Category.IN_FLIGHT))
 
 
 class ChangeReason(NamedTuple):
@@ -26,9 +26,16 @@ class ChangeReason(NamedTuple):
     """`matmul.py:40`; None if no line is known."""
 
 
+class Explanation(NamedTuple):
+    """A reason, and the categories of the facts that it explains; it says nothing about others."""
+
+    reason: ChangeReason
+    categories: frozenset[str]
+
+
 def find_reason(
     kernel: KernelFacts, facts: Sequence[FactPair], names: Mapping[str, str], lines: Mapping[str, int]
-) -> ChangeReason | None:
+) -> Explanation | None:
     """The reason for the differing facts, from the files of the right kernel.
 
     Why a loop is not pipelined, else the message of a new finding, else the first stage with a different verdict.
@@ -38,12 +45,14 @@ def find_reason(
         lines: region by its name → its line in the source.
     """
     differing = [fact for fact in facts if fact.differs]
-    regions = {fact.region for fact in differing if fact.category in _OF_LOADS}
+    verdicts = [fact for fact in differing if fact.category == Category.VERDICT]
+    regions = {fact.region for fact in verdicts}
     for region, pipeline in kernel.pipelines.items():
         name = names.get(region, region)
         if name in regions and pipeline.unpipelined_reason is not None:
             evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
-            return ChangeReason(f"{name}: {pipeline.unpipelined_reason}", evidence, _line_of(kernel, lines.get(name)))
+            source = _line_of(kernel, lines.get(name))
+            return Explanation(ChangeReason(f"{name}: {pipeline.unpipelined_reason}", evidence, source), _OF_LOADS)
     new = {
         code
         for fact in differing
@@ -53,8 +62,8 @@ def find_reason(
     for finding in find_findings(kernel):
         if finding.code in new:
             sources = finding.remark.sources
-            return ChangeReason(f"{finding.code}: {finding.remark.message}", "", sources[0] if sources else None)
-    verdicts = [fact for fact in differing if fact.category == Category.VERDICT]
+            reason = ChangeReason(f"{finding.code}: {finding.remark.message}", "", sources[0] if sources else None)
+            return Explanation(reason, frozenset({Category.FINDINGS.value}))
     if not verdicts:
         return None
     first = verdicts[0]
@@ -62,7 +71,7 @@ def find_reason(
     if stage is None:
         return None
     description = f"{first.region}: the verdict first differs at {stage.value} ({stage.producer})"
-    return ChangeReason(description, "", _line_of(kernel, lines.get(first.region)))
+    return Explanation(ChangeReason(description, "", _line_of(kernel, lines.get(first.region))), _OF_LOADS)
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.fact_pair import SIDES, FactPair, State
 from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
 from artifact_inspector.vocabulary import finding_facts, kernel_facts
-from artifact_inspector.vocabulary.fact import Category, Sign
+from artifact_inspector.vocabulary.fact import Category, Sign, Value
 from artifact_inspector.vocabulary.names import is_loop_name
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
+from artifact_inspector.vocabulary.value_reading import read_widths
 
+FREE_WITHIN = 0.01
+"""Prices this close to 1 cost nothing."""
 MINOR_SHARE = 0.1
 """Relative change of a count up to which it is minor."""
-_COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
+COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
+SYNCHRONISATION = frozenset({Category.CONVERSIONS, Category.BARRIERS})
+"""Categories of counts that cost more than others: all warps wait."""
 _SIGNS = tuple(Sign)
 _EXCHANGES = frozenset(
     kernel_facts.shared_by_purpose.key.format(role.value)
@@ -31,9 +36,15 @@ def consequence_of(fact: FactPair) -> Consequence:
         return row.costs(fact.left, fact.right)
     if row in (finding_facts.findings, finding_facts.findings_on_registers):
         return _worst_rule(fact)
-    if fact.key in _EXCHANGES and fact.state is State.ONE_SIDED:
+    if fact.key in _EXCHANGES and _is_doubled(fact.left, fact.right):
         return Consequence.EXCHANGE
     return Category(fact.category).consequence
+
+
+def _is_doubled(left: Value, right: Value) -> bool:
+    """Whether one amount is at least twice the other; None is no buffer at all."""
+    amounts = [value or 0 for value in (left, right) if value is None or isinstance(value, int | float)]
+    return len(amounts) == len(SIDES) and max(amounts) >= 2 * min(amounts)
 
 
 def _worst_rule(fact: FactPair) -> Consequence:
@@ -44,14 +55,23 @@ def _worst_rule(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for the most important."""
-    return consequence_of(fact).rank
+    """0 for the most important; an exchange that both have comes after occupancy."""
+    consequence = consequence_of(fact)
+    is_common = consequence is Consequence.EXCHANGE and fact.state is not State.ONE_SIDED
+    return Consequence.ORDER.rank if is_common else consequence.rank
 
 
 def is_minor(fact: FactPair) -> bool:
-    """Whether a count of registers or instructions changed by at most a tenth, which decides nothing by itself."""
+    """Whether a fact decides nothing by itself: it is free, or a mean width or count changed by at most a tenth."""
+    if fact.price is not None:
+        return abs(fact.price - 1) <= FREE_WITHIN
     left, right = fact.left, fact.right
-    if fact.category not in _COUNTS or not isinstance(left, int | float) or not isinstance(right, int | float):
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        widths = [width for width in (read_widths(left), read_widths(right)) if width is not None and width[1]]
+        if consequence_of(fact) is not Consequence.ACCESS or len(widths) < len(SIDES):
+            return False
+        left, right = (size / count for size, count in widths)
+    elif fact.category not in COUNTS or not isinstance(left, int | float) or not isinstance(right, int | float):
         return False
     return abs(right - left) <= MINOR_SHARE * max(abs(left), abs(right))
 
@@ -62,15 +82,17 @@ def differing_facts(facts: Iterable[FactPair]) -> tuple[FactPair, ...]:
 
 
 def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
-    """Sorts the decisive fact first: signed before neutral, then by consequence, then worse before better."""
+    """Sorts the decisive fact first: signed before neutral, facts that cost nothing last, then by consequence."""
     rank = Consequence.OTHER.rank if fact.unknown else rank_of(fact)
     is_in_loop = is_loop_name(fact.region)
     return (
         fact.direction is Sign.NEUTRAL,
+        fact.price is not None and is_minor(fact),
         rank,
         is_minor(fact),
         bool(fact.unknown),
         _SIGNS.index(fact.direction),
+        fact.category not in SYNCHRONISATION,
         not is_in_loop and bool(fact.region),
         isinstance(fact.left or fact.right, tuple | str),  # figures say more than words
         CATEGORIES.index(fact.category) if fact.category in CATEGORIES else len(CATEGORIES),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.comparison.cause import ChangeReason, lines_of
+from artifact_inspector.comparison.cause import ChangeReason, Explanation, lines_of
 from artifact_inspector.comparison.consequence import differing_facts, is_minor, rank_of
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
@@ -59,12 +59,17 @@ class Change:
     """None if one side is a record of facts."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Name of a region → its source line, on the right."""
-    reason: ChangeReason | None = None
-    """What explains the change, if one side is a record of facts; `pair` explains others."""
+    explanation: Explanation | None = None
+    """What explains some facts, if one side is a record of facts; `pair` explains others."""
     first_difference: str = ""
     """The first kind of file that differs, as `ttgir`; empty if none does or the files are unknown."""
     headlines: tuple[Headline, ...] = ()
     """The decisive fact with its evidence, then the first worse fact of each other category."""
+
+    @property
+    def reason(self) -> ChangeReason | None:
+        """What explains the change, if one side is a record of facts; `pair` explains others."""
+        return None if self.explanation is None else self.explanation.reason
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,18 +97,29 @@ class Change:
 
     @property
     def worse_facts(self) -> tuple[FactPair, ...]:
-        """Facts that got worse, the most important first."""
-        return tuple(fact for fact in self.facts if fact.direction is Sign.WORSE)
+        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs."""
+        better = [rank_of(fact) for fact in self.facts if fact.direction is Sign.BETTER and not is_minor(fact)]
+        best = min(better, default=Consequence.OTHER.rank)
+        worse = [fact for fact in self.facts if fact.direction is Sign.WORSE and not is_minor(fact)]
+        return tuple(fact for fact in worse if rank_of(fact) <= best)
 
     @property
     def direction(self) -> Sign:
         """The direction of the decisive fact; neutral if no fact is better or worse, or only by a minor count."""
-        return next((fact.direction for fact in self.facts if not is_minor(fact)), Sign.NEUTRAL)
+        return Sign.NEUTRAL if self.headline is None else self.headline.fact.direction
 
     @property
     def headline(self) -> Headline | None:
         """The decisive fact with its evidence; None if no fact is better or worse."""
         return self.headlines[0] if self.headlines else None
+
+    def with_prices(self, prices: Mapping[str, float]) -> Change:
+        """The change with the prices of its facts: key → predicted time by this fact only."""
+        if self.pair is None or not prices:
+            return self
+        facts = tuple(fact._replace(price=prices.get(fact.key)) for fact in self.compared_facts)
+        pair = replace(self.pair, facts=tuple(fact._replace(price=prices.get(fact.key)) for fact in self.pair.facts))
+        return replace(self, compared_facts=facts, pair=pair, headlines=headlines_of_pair(pair, self.first_difference))
 
     def failing_headline(self, gates: Collection[str], *, is_strict: bool = True) -> Headline | None:
         """The decisive fact among those that fail; None if only the text of the code does."""
@@ -133,8 +149,9 @@ class Change:
     def severity(self) -> tuple[int, ...]:
         """Sorts the worst first."""
         if self.degree is Degree.CHANGED:
-            worst = min((rank_of(fact) for fact in self.facts), default=Consequence.OTHER.rank)
-            return (0, worst, *(CATEGORIES.index(name) for name in self.categories))
+            is_worse = self.headline is not None and self.headline.fact.direction is Sign.WORSE
+            worst = min((rank_of(fact) for fact in self.facts if fact.differs), default=Consequence.OTHER.rank)
+            return (0, not is_worse, worst, *(CATEGORIES.index(name) for name in self.categories))
         degrees = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
         return (1 + degrees.index(self.degree),)
 

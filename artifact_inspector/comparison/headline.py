@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import lines_of
-from artifact_inspector.comparison.consequence import consequence_of, differing_facts, is_minor
+from artifact_inspector.comparison.consequence import COUNTS, consequence_of, differing_facts, is_minor, rank_of
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
+from artifact_inspector.comparison.sign import ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings import RULES, find_findings
+from artifact_inspector.findings import RULES, find_dots, find_findings
 from artifact_inspector.model import Consequence, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
@@ -19,17 +20,17 @@ from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
-from artifact_inspector.vocabulary.value_reading import read_matrix, read_widths
+from artifact_inspector.vocabulary.value_reading import read_matrix, read_matrix_names, read_widths
 
 MAX_ORIGINS = 2
 """Most options, versions and targets in the sentence."""
 _FINDINGS_OF_FACTS = {
     Consequence.SPILLS: {"AI007", "AI021"},
-    Consequence.ACCESS: {"AI006", "AI022"},
+    Consequence.ACCESS: ON_ACCESS,
     Consequence.OCCUPANCY: {"AI008"},
 }
 """Findings whose lines explain a fact of the kernel as a whole."""
-_PIPELINES = (Consequence.DRAIN, Consequence.IN_FLIGHT, Consequence.ORDER)
+_PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
 class Headline(NamedTuple):
@@ -47,12 +48,17 @@ class Headline(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """One sentence: direction, change, line, reason, origin."""
-        lead = "" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: "
+        """One sentence: direction, change, line, price of this fact, reason, origin."""
+        return self.describe("" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: ")
+
+    def describe(self, lead: str) -> str:
+        """The sentence with another lead than the fact's direction."""
         location = "" if self.source is None else f", at {self.source}"
         reason = f", because {self.reason}" if self.reason else ""
         origin = f"; {self.origin}" if self.origin else ""
-        return f"{lead}{self.phrase}{location}{reason}{origin}."
+        price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
+        sentence = f"{lead}{self.phrase}{location}{price}{reason}{origin}."
+        return sentence[0].upper() + sentence[1:]
 
 
 class ComparedKernels(NamedTuple):
@@ -77,7 +83,7 @@ def headlines_of_pair(pair: Comparison, first_difference: str = "") -> tuple[Hea
 
 
 def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple[Headline, ...]:
-    """The decisive fact, then the first worse fact of each other category; empty if all are neutral or minor.
+    """The decisive fact, the first worse fact of each other category, the first better fact; empty if all are minor.
 
     Args:
         facts: facts that differ, the decisive one first.
@@ -87,9 +93,34 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     if is_capacity and any(difference.axis is Axis.TARGET for difference in kernels.differences):
         # a capacity of another GPU outweighs no finding
         signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
+    if not any(fact.category == Category.OCCUPANCY for fact in facts):
+        signed.sort(key=lambda fact: fact.category in COUNTS)  # registers cost by occupancy and spills
+    if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
+        signed[:0] = filter(None, [_find_other_unit(facts)])
+    signed.sort(key=_is_outweighed_by(signed))
     headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
-    selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values())))
+    better = [fact for fact in signed if fact.direction is Sign.BETTER][:1]
+    selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values()), *better))
     return tuple(_make_headline(fact, facts, kernels) for fact in selected)
+
+
+def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
+    """Sorts the fact with the largest price first, if the decisive one has a price too; counts sum up others."""
+    factors = {
+        id(fact): max(fact.price, 1 / fact.price) for fact in facts if fact.price and fact.category not in COUNTS
+    }
+    largest = max(factors, key=factors.__getitem__) if facts and id(facts[0]) in factors else None
+    return lambda fact: largest is not None and id(fact) != largest
+
+
+def _find_other_unit(facts: Sequence[FactPair]) -> FactPair | None:
+    """The matrix instructions of a loop that another vendor's unit executes: neither better nor worse."""
+    matrix = [
+        fact
+        for fact in facts
+        if fact_of(fact.key, fact.region) is region_facts.matrix and None not in (fact.left, fact.right)
+    ]
+    return next((fact for fact in matrix if read_matrix(fact.left).units != read_matrix(fact.right).units), None)
 
 
 def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedKernels) -> Headline:
@@ -104,7 +135,7 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     if source is None and fact.region in kernels.lines and location is not None:
         source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
     origin = _describe_origin(kernels.differences, kernels.first_difference)
-    return Headline(fact, describe_decisive(fact, facts), source, reason, origin)
+    return Headline(fact, describe_decisive(fact._replace(price=None), facts), source, reason, origin)
 
 
 def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]:
@@ -115,6 +146,10 @@ def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]
         for region, pipeline in worse.pipelines.items():
             if pipeline.unpipelined_reason is not None and fact.region in (names.get(region), region):
                 return None, pipeline.unpipelined_reason
+    if consequence in (Consequence.MATRIX, Consequence.OPERANDS) and fact.region:
+        region_ids = [region for region, name in names.items() if name == fact.region]
+        dots = [source for region in region_ids for source in find_dots(worse, region)[2]]
+        return (dots[0] if dots else None), ""
     if consequence is Consequence.EXCHANGE and worse.bill is not None:
         role = fact.key.partition(".")[2]
         entry = next((entry for entry in worse.bill.entries if entry.role == role and entry.source), None)
@@ -150,17 +185,25 @@ def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
     if fact.unknown:
         return describe_values(fact)
     if definition is kernel_facts.spills:
-        phrase = _describe_spills(fact)
+        left, right = value_text(fact.left), value_text(fact.right)
+        verb = (
+            "spilled to memory" if fact.left and fact.right else "no longer spill," if fact.left else "spill to memory,"
+        )
+        phrase = f"registers {verb} {left} → {right} B per thread"
     elif definition in (region_facts.matrix, region_facts.fused, file_facts.matrix_instructions):
         phrase = _describe_matrix(fact)
     elif definition is region_facts.pipeline_depth or definition is region_facts.pipeline_iterations:
         phrase = _describe_depth(fact)
+    elif definition is region_facts.element_accesses:
+        phrase = describe_values(fact._replace(left=fact.left or 0, right=fact.right or 0))
+    elif definition is region_facts.pipeline_kind and None not in (fact.left, fact.right):
+        phrase = f"the loads of {fact.region} run ahead by {fact.right} instead of {fact.left}"
     elif definition is kernel_facts.blocks:
         phrase = _describe_blocks(fact, facts)
     elif definition is finding_facts.findings or definition is finding_facts.findings_on_registers:
         phrase = _describe_codes(fact)
     elif consequence_of(fact) is Consequence.ACCESS:
-        phrase = _describe_widths(fact)
+        phrase = _describe_widths(fact, facts)
     elif consequence_of(fact) is Consequence.EXCHANGE:
         phrase = _describe_exchange(fact, facts)
     return phrase or describe_values(fact)
@@ -171,7 +214,8 @@ def describe_values(fact: FactPair) -> str:
     prefix = f"{fact.region}: " if fact.region else ""
     unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
     reason = f" ({fact.reason})" if fact.reason else ""
-    return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}"
+    price = "" if fact.price is None else f" ({fact.price:.2f}× time)"
+    return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}{price}"
 
 
 def value_text(value: Value) -> str:
@@ -185,14 +229,6 @@ def value_text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _describe_spills(fact: FactPair) -> str:
-    if not fact.left:
-        return f"registers spill to memory, 0 → {value_text(fact.right)} B per thread"
-    if not fact.right:
-        return f"registers no longer spill, {value_text(fact.left)} → 0 B per thread"
-    return f"registers spilled to memory {value_text(fact.left)} → {value_text(fact.right)} B per thread"
-
-
 def _describe_matrix(fact: FactPair) -> str:
     scope = f"the dots of {fact.region}" if fact.region else "the dots"
     ending = " and run as multiply-adds" if fact.region else ""
@@ -204,7 +240,7 @@ def _describe_matrix(fact: FactPair) -> str:
         return f"{scope} use the matrix unit"
     left, right = read_matrix(fact.left), read_matrix(fact.right)
     if left.units != right.units:
-        names = [" and ".join(sorted(unit.value for unit in side.units)) for side in (left, right)]
+        names = [" and ".join(read_matrix_names(side)) for side in (fact.left, fact.right)]
         return f"{scope} use {names[1]} instead of {names[0]}"
     if left.operand_bits != right.operand_bits:
         return f"{scope} multiply {right.operand_bits}-bit instead of {left.operand_bits}-bit operands"
@@ -221,27 +257,35 @@ def _describe_depth(fact: FactPair) -> str:
     return f"the pipeline of {fact.region} runs {distance} ahead {values}"
 
 
-def _describe_widths(fact: FactPair) -> str:
-    left, right = read_widths(fact.left), read_widths(fact.right)
-    if left is None or right is None or not left[1] or not right[1]:
+def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    """Loads and copies together, since a pass turns one into the other."""
+    loads = (file_facts.load_widths, file_facts.copy_widths)
+    same = [one for one in facts if fact_of(one.key, one.region) in loads] if "loads" in fact.category else [fact]
+    sides = [
+        [read_widths(value) for value in values if value is not None]
+        for values in ([one.left for one in same], [one.right for one in same])
+    ]
+    totals = [[sum(column) for column in zip(*filter(None, side), strict=True)] for side in sides]
+    if any(None in side for side in sides) or any(len(total) < 2 or not total[1] for total in totals):
         return ""
-    means = [f"{size / count:.3g}" for size, count in (left, right)]
+    means = [size / count for size, count in totals]
     change = "wider" if fact.direction is Sign.BETTER else "narrower"
+    if (means[1] > means[0]) is not (fact.direction is Sign.BETTER):
+        return ""
     values = f"{value_text(fact.left)} → {value_text(fact.right)}"
-    return f"{fact.title} are {change}, {means[0]} → {means[1]} B per thread on average ({values})"
+    return f"{fact.title} are {change}, {means[0]:.3g} → {means[1]:.3g} B per thread on average ({values})"
 
 
 def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    if fact.right == 0:
-        return f"no block fits on a multiprocessor any more ({value_text(fact.left)} → 0)"
-    if fact.left == 0:
-        return f"blocks fit on a multiprocessor again (0 → {value_text(fact.right)})"
     resources = [
         f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
         for other in facts
         if fact_of(other.key, other.region) in (kernel_facts.registers, kernel_facts.shared)
         and other.direction is fact.direction
     ]
+    if 0 in (fact.left, fact.right):
+        phrase = "blocks fit on a multiprocessor again" if fact.right else "no block fits on a multiprocessor any more"
+        return f"{phrase} ({', '.join((f'{value_text(fact.left)} → {value_text(fact.right)}', *resources))})"
     cause = f" ({', '.join(resources)})" if resources else ""
     return f"{value_text(fact.left)} → {value_text(fact.right)} blocks per multiprocessor{cause}"
 
@@ -254,7 +298,8 @@ def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
         if fact_of(other.key, other.region) in counts and other.direction is fact.direction
     ]
     figures = [f"{value_text(fact.left or 0)} → {value_text(fact.right or 0)} B of shared memory", *figures]
-    return f"{'new ' if not fact.left else 'no more '}{fact.title}: {', '.join(figures)}"
+    change = "new " if not fact.left else "" if fact.right else "no more "
+    return f"{change}{fact.title}: {', '.join(figures)}"
 
 
 def _describe_codes(fact: FactPair) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
+from itertools import zip_longest
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import BINARIES, Artifact
 from artifact_inspector.files.binaries import read_loaded_sections
 from artifact_inspector.files.reader import read_file, read_stage
-from artifact_inspector.formats.canonical import canonical_text
+from artifact_inspector.formats.canonical import canonical_lines_of
 from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.names import step_of
 
@@ -42,14 +44,15 @@ def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:
     try:
         if read_file(left, suffix) == read_file(right, suffix):
             return Likeness.IDENTICAL
-        is_alike = _program(left, suffix) == _program(right, suffix)
+        pairs = zip_longest(_program(left, suffix), _program(right, suffix))
+        is_alike = all(ours == theirs for ours, theirs in pairs)
     except CacheError:
         return Likeness.UNREADABLE  # the next reader of the file reports the problem
     return Likeness.ALIKE if is_alike else Likeness.DIFFERENT
 
 
-def _program(artifact: Artifact, suffix: str) -> object:
-    """A file without names, places and numbering."""
+def _program(artifact: Artifact, suffix: str) -> Iterator[object]:
+    """The lines or sections of a file without names, places and numbering."""
     if suffix in BINARIES:
-        return read_loaded_sections(read_file(artifact, suffix), suffix)
-    return canonical_text(read_stage(artifact, suffix).source.text, Stage(suffix))
+        return iter([read_loaded_sections(read_file(artifact, suffix), suffix)])
+    return canonical_lines_of(read_stage(artifact, suffix).source.text, Stage(suffix))

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from artifact_inspector.hardware.timing import BOUNDS
 
 SAME_WITHIN = 0.02
 """Ratios this close to 1 count as equal: the model ranks launches, it does not predict times."""
+
+MAX_LINES = 3
+"""Most lines with bank conflicts in the sentence."""
+
+
+class LineConflicts(NamedTuple):
+    """Bank conflicts of one execution of a source line by a warp: wavefronts beyond the fewest possible ones."""
+
+    source: str
+    left: float
+    right: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +28,7 @@ class PairPrice:
     """One launch of both kernels, by the cost model that `rank` uses."""
 
     ratio: float | None
-    """Predicted time of the right kernel ÷ that of the left; None if one is unknown."""
+    """Predicted time of the right kernel ÷ that of the left, on two GPUs in microseconds; None if one is unknown."""
     left_cycles: float | None
     """Estimated cycles of a multiprocessor."""
     right_cycles: float | None
@@ -25,6 +40,22 @@ class PairPrice:
     gpu: str
     problem: str = ""
     """Why a cost is unknown; empty if both are known."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """Key of a fact → its price; facts of unknown price are absent."""
+    bank_conflicts: tuple[LineConflicts, ...] = ()
+    """Lines whose bank conflicts differ, the worst first."""
+    is_validated: bool = True
+    """False if the model of a GPU was never compared with one: AMD."""
+
+    @property
+    def decisive_conflicts(self) -> LineConflicts | None:
+        """The line whose bank conflicts changed most, if they are in the unit that bounds the slower kernel."""
+        if self.ratio is None or abs(self.ratio - 1) <= SAME_WITHIN:
+            return None
+        is_worse = self.ratio > 1
+        lines = [line for line in self.bank_conflicts if (line.right > line.left) is is_worse]
+        is_bound = (self.right_bottleneck if is_worse else self.left_bottleneck) == "lsu"
+        return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound else None
 
     @property
     def sentence(self) -> str:
@@ -34,6 +65,9 @@ class PairPrice:
         relation = f"{self.ratio:.2f}× the old one"
         if abs(self.ratio - 1) <= SAME_WITHIN:
             relation = f"equal ({self.ratio:.2f}×)"
-        terms = [term for term in (self.left_bottleneck, self.right_bottleneck) if term]
+        terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
-        return f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu})."
+        doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
+        lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
+        conflicts = f" Bank conflicts per warp and trip: {', '.join(lines)}." if lines else ""
+        return f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt}).{conflicts}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.pair_price import SAME_WITHIN, PairPrice
+from artifact_inspector.diagnosis.remedy import Remedy
 from artifact_inspector.model import Consequence
 from artifact_inspector.vocabulary.fact import Sign
 
@@ -20,6 +22,12 @@ class KernelOutcome:
     change: Change
     price: PairPrice | None = None
     """The predicted times of a launch of both; None without a launch."""
+    passes: tuple[str, ...] = ()
+    """The pass that set the decisive fact on each side; empty unless requested."""
+    remedies: tuple[Remedy, ...] = ()
+    """Changes that lower the predicted time of the new kernel, the largest gain first; empty unless requested."""
+    untried: str = ""
+    """Why there is no remedy; empty if there is one, or none was requested."""
 
     @property
     def ratio(self) -> float | None:
@@ -42,10 +50,30 @@ class KernelOutcome:
         return next((one for one in headlines if one.fact.direction is self.direction), self.change.headline)
 
     @property
+    def sentence(self) -> str:
+        """The decisive fact; a predicted time of another direction comes first. Empty if nothing is decisive."""
+        headline, ratio = self.headline, self.ratio
+        conflicts = None if self.price is None else self.price.decisive_conflicts
+        if conflicts is not None and (headline is None or not _is_most(headline, ratio)):
+            change = f"bank conflicts per warp and trip {conflicts.left:g} → {conflicts.right:g}, at {conflicts.source}"
+            return f"{self.direction.capitalize()}: {change}."
+        if ratio is None or (headline is not None and headline.fact.direction is self.direction):
+            return "" if headline is None else headline.sentence
+        lead = f"{self.direction.capitalize()}: {ratio:.2f}× the old predicted time"
+        if headline is not None:
+            return headline.describe(f"{lead}, although ")
+        return f"{lead}." if self.direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
+
+    @property
     def severity(self) -> tuple[float, ...]:
         """Sorts the worst first: by predicted time, then by the consequence of the decisive fact."""
         rank = Consequence.OTHER.rank if self.headline is None else rank_of(self.headline.fact)
         return (tuple(Sign).index(self.direction), -(self.ratio or 1.0), rank)
+
+
+def _is_most(headline: Headline, ratio: float | None) -> bool:
+    """Whether the price of a fact is most of the ratio."""
+    return ratio is not None and 2 * abs(math.log(headline.fact.price or 1)) > abs(math.log(ratio))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +103,10 @@ def find_regressions(
         predict: the predicted times of a launch of both kernels; None without a launch.
     """
     changed = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
-    outcomes = [KernelOutcome(change, predict(change)) for change in changed]
+    prices = [predict(change) for change in changed]
+    outcomes = [
+        KernelOutcome(change if price is None else change.with_prices(price.facts), price)
+        for change, price in zip(changed, prices, strict=True)
+    ]
     outcomes.sort(key=lambda outcome: (outcome.severity, str(outcome.change.left)))
     return Regressions(corpus, tuple(outcomes))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.consequence import consequence_of
+from artifact_inspector.comparison.consequence import MINOR_SHARE, SYNCHRONISATION, consequence_of
 from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
+from artifact_inspector.findings import RULES
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Consequence, OrderVerdict
+from artifact_inspector.model import Consequence, OrderVerdict, PipelineKind
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name
@@ -29,13 +30,22 @@ _OF_ONE_VENDOR = frozenset(
 _OF_ONE_TILE = frozenset({Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS})
 """Categories whose figures grow with the work of a CTA."""
 _OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
-_ZERO_IF_ABSENT = frozenset({Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS})
+_ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS}
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
-_RANKS = {OrderVerdict.PIPELINED: 2, OrderVerdict.WARP_SPECIALISED: 2, OrderVerdict.PARTLY_PIPELINED: 1}
+_RANKS = {
+    **dict.fromkeys((OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED), 2),
+    **dict.fromkeys((OrderVerdict.PARTLY_PIPELINED, OrderVerdict.OVERLAPPED), 1),
+}
 _UNRANKED = frozenset(
     {OrderVerdict.UNROLLED, OrderVerdict.GONE, OrderVerdict.NO_LOADS, OrderVerdict.NO_COMPUTE, OrderVerdict.SINGLE}
 )
 """Verdicts of regions without rounds of their own."""
+
+
+_ON_ORDER = frozenset(rule.code for rule in RULES if rule.consequence in (Consequence.IN_FLIGHT, Consequence.ORDER))
+"""Findings on waits, and on the order of loads."""
+ON_ACCESS = frozenset({"AI006", "AI022"})
+"""Findings on narrow accesses."""
 
 
 class _Sides(NamedTuple):
@@ -87,7 +97,8 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
         is_amount = fact.category in (Category.SHARED, Category.SPILLS)
         direction = Direction.LESS_IS_BETTER if is_amount else Direction.NEUTRAL
         sign = _sign_amount(fact, direction, sides)
-        if fact.category == Category.SHARED and consequence_of(fact) is not Consequence.EXCHANGE:
+        is_exchange = consequence_of(fact) is Consequence.EXCHANGE and fact.state is State.ONE_SIDED
+        if fact.category == Category.SHARED and not is_exchange:
             sign = sign if sign is _sign_total(sides) else Sign.NEUTRAL  # moved between purposes
         return fact._replace(direction=sign)
     judge = _JUDGES.get(definition.key)
@@ -162,6 +173,16 @@ def _sign_pipeline(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return _sign_amount(fact, definition.direction, sides)
 
 
+def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """A loop that both have, pipelined on one side only, or by asynchronous copies on one side only."""
+    if not is_loop_name(fact.region) or not _has_region(fact, sides):
+        return Sign.NEUTRAL
+    if fact.state is State.ONE_SIDED:
+        return Sign.WORSE if fact.right is None else Sign.BETTER
+    left, right = (kind != PipelineKind.REGISTERS for kind in (fact.left, fact.right))
+    return _sign_change(left, right, Direction.MORE_IS_BETTER)
+
+
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Loops decide: beside one, straight-line code has only its first and last loads."""
     suffix = f".verdict.{sides.last_step}"
@@ -183,13 +204,16 @@ def _sign_loads_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Si
 
 
 def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
-    """Mean width of accesses; loads and copies count together, since a pass turns one into the other."""
+    """Mean width of accesses; loads and copies count together, since a pass turns one into the other.
+
+    A wavefront of 64 lanes shares a tile among more lanes than a warp: narrower accesses are worse there too.
+    """
     keys = [definition.key]
     if definition in (file_facts.load_widths, file_facts.copy_widths):
         keys = [file_facts.load_widths.key, file_facts.copy_widths.key]
         if sides.value_pair(file_facts.tile_widths.key) != (None, None):
             return Sign.NEUTRAL  # whole tiles were moved without threads
-    if not (sides.is_one_vendor and sides.has_one_warp_count):
+    if not sides.has_one_warp_count or not (sides.is_one_vendor or sides.has_one_tile):
         return Sign.NEUTRAL
     means: list[float] = []
     for values in (sides.left, sides.right):
@@ -198,14 +222,24 @@ def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
         if len(known) != len(rows) or not sum(count for _, count in known):
             return Sign.NEUTRAL
         means.append(sum(size for size, _ in known) / sum(count for _, count in known))
+    is_small = abs(means[1] - means[0]) <= MINOR_SHARE * max(means)
+    if is_small and not sides.is_one_vendor:  # other instructions split the same bytes
+        return Sign.NEUTRAL
     return _sign_change(means[0], means[1], Direction.MORE_IS_BETTER)
 
 
-def _sign_codes(fact: FactPair, _sides: _Sides, _definition: Fact) -> Sign:
-    """Findings that appear are worse, findings that vanish better; an exchange of some is neutral."""
+def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """Findings that appear are worse, findings that vanish better; an exchange of some is neutral.
+
+    Between vendors, widths decide on accesses, not how many there are. Where neither pipelines a loop, findings on the
+    order are neutral: PTX does not show all waits.
+    """
     if not isinstance(fact.left, tuple) or not isinstance(fact.right, tuple):
         return Sign.NEUTRAL
-    left, right = set(fact.left), set(fact.right)
+    suffix = f".{region_facts.pipeline_kind.key}"
+    has_pipeline = any(key.endswith(suffix) for values in (sides.left, sides.right) for key in values)
+    ignored = set() if sides.is_one_vendor else ON_ACCESS if has_pipeline else ON_ACCESS | _ON_ORDER
+    left, right = set(fact.left) - ignored, set(fact.right) - ignored
     return Sign.WORSE if left < right else Sign.BETTER if right < left else Sign.NEUTRAL
 
 
@@ -228,6 +262,13 @@ def _sign_matrix(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     if left.generation != right.generation:
         return _sign_change(left.generation or 0, right.generation or 0, Direction.MORE_IS_BETTER)
     return _sign_change(left.operand_bits or 0, right.operand_bits or 0, Direction.LESS_IS_BETTER)
+
+
+def _sign_elements(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """Element-wise shared accesses of equal tiles, where both sides multiply matrices in the region; none is 0."""
+    left, right = (value if isinstance(value, int | float) else 0 for value in (fact.left, fact.right))
+    has_matrix = None not in sides.value_pair(f"{fact.region}.{region_facts.matrix.key}")
+    return _sign_change(left, right, Direction.LESS_IS_BETTER) if has_matrix and sides.has_one_tile else Sign.NEUTRAL
 
 
 def _sign_fused(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
@@ -277,12 +318,14 @@ _Judge = Callable[[FactPair, _Sides, Fact], Sign]
 _JUDGES: dict[str, _Judge] = {
     region_facts.verdict.key: _sign_verdict,
     region_facts.waits.key: _sign_waits,
+    region_facts.pipeline_kind.key: _sign_kind,
     region_facts.pipeline_depth.key: _sign_pipeline,
     region_facts.pipeline_buffers.key: _sign_pipeline,
     region_facts.loads_in_flight.key: _sign_loads_in_flight,
     region_facts.bytes_in_flight.key: _sign_in_flight,
     region_facts.matrix.key: _sign_matrix,
     region_facts.fused.key: _sign_fused,
+    region_facts.element_accesses.key: _sign_elements,
     file_facts.matrix_instructions.key: _sign_matrix_count,
     file_facts.load_widths.key: _sign_widths,
     file_facts.copy_widths.key: _sign_widths,

@@ -85,7 +85,7 @@ _RESULTS = frozenset(
 NONE = "none"
 ANY = "any value"
 ABSENT = "no argument"
-"""For an argument that is 1, None or a constant."""
+"""For an argument that is None or a constant."""
 
 
 def find_reasons(left: Compiled, right: Compiled) -> tuple[EntryDifference, ...]:
@@ -178,7 +178,7 @@ def _arguments(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
             else:
                 constant = artifact.constants.get(name)
                 parts_of_form[KeyPart(KeyPartKind.SPECIALISATION, name)] = (
-                    ABSENT if name not in artifact.constants else f"= {constant}"
+                    ABSENT if name not in artifact.constants else f"the constant {constant}"
                 )
         yield parts_of_form
 

@@ -55,10 +55,6 @@ class Reference:
         """Argument → type without its hint, in the kernel's order."""
         return {name: text.partition(":")[0] for name, text in self.signature.items()}
 
-    def arguments_with_hint(self, hint: int) -> tuple[str, ...]:
-        """Arguments marked `:16` (divisible by 16) or `:1` (equal to 1)."""
-        return tuple(name for name, text in self.signature.items() if text.endswith(f":{hint}"))
-
     def launch_options(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a launch: block sizes and options, overridden by `config`."""
         defaults = {**self.constexprs, "num_warps": self.num_warps, "num_stages": self.num_stages, **self.options}

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
-from artifact_inspector.diagnosis.attribution import Attribution, attribute, group_by_line
+from artifact_inspector.diagnosis.attribution import Attribution, attribute, attribute_repair, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, without_conflicts, without_work
-from artifact_inspector.diagnosis.source_operations import DIVISIONS
+from artifact_inspector.diagnosis.source_operations import CONVERSIONS, DIVISIONS, DOTS
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.timing.sampling import LINE
 
-_DOTS = ("tt.dot", "tt.dot_scaled")
 _REDUCTIONS = ("tt.reduce", "tt.scan")
-_CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "tt.fp_to_fp")
-_SHARED = ("shared_load", "shared_store", "matrix_load", "matrix_store", "barrier", "shuffle")
-_MEMORY = (
+SHARED = ("shared_load", "shared_store", "matrix_load", "matrix_store", "barrier", "shuffle")
+MEMORY = (
     "global_load", "global_store", "copy", "tensor_load", "tensor_store", "local_load", "local_store",
     "global_atomic", "global_reduction", "tensor",
 )  # fmt: skip
 _MASKING = ("ISETP", "PLOP3", "P2R", "R2P", "SEL", "LOP3", "v_cmp", "v_cndmask", "s_and", "s_or")
+_FLOAT_ARITHMETIC = (
+    "FADD", "FMUL", "FFMA", "FMNMX", "FSEL", "FSETP", "MUFU", "HADD2", "HMUL2", "HFMA2", "HMNMX2", "v_add_f", "v_sub_f",
+    "v_mul_f", "v_fma", "v_mac_f", "v_pk_", "v_max_f", "v_min_f", "v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt",
+)  # fmt: skip
+_NARROW_READ = re.compile(r"[._][usi](8|16)(?!\d)", re.IGNORECASE)
+"""In the opcode of a read of shared memory."""
 _SMALL_TILE, _SMALL_DEPTH = 64, 16
 """Rows or columns, and depth, below which and up to which a dot's tile is small: an MMA of a warp group has 64 rows
 (PTX ISA, wgmma) and 16-bit operands a depth of 16."""
@@ -26,6 +34,10 @@ _TILE_FRACTION = 0.25
 """Work per product that is left if both sides of a tile are four times as long, at least."""
 _INT32_FRACTION = 0.25
 """Instructions of a 32-bit product over those of a 64-bit one: one IMAD for four."""
+_USUAL_CONVERSION = 1 / 3
+"""Urgency of conversions between 16 and 32 bits: mixed precision needs them."""
+_CONVERSION_FRACTION = 0.25
+"""Instructions of a line that converts operands that are left without the conversion: addresses, for instance."""
 _TF32_GAIN = 8
 """Rate of tf32 products over fp32 multiply-adds, at least: A100 white paper, table 1."""
 
@@ -38,20 +50,31 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
     operations = model.operations
     in_loop = group_by_line(model, model.is_in_loop)
     # 64-bit divisions are calls of a function without source lines
+    inherent = [lines for lines in operations.loops if lines & operations.needed_reductions]
     called = [step for step in model.steps if step.source_place is None and model.is_in_loop(step)]
     for line, steps in in_loop.items():
-        exchange = [step for step in steps if step.kind in _SHARED or _is_shuffle(step)]
-        integer = [step for step in steps if step.kind not in _MEMORY]
-        barriers = [step for step in steps if _is_barrier(step)]
-        if exchange and operations.has(line, *_REDUCTIONS) and not operations.has(line, *_DOTS):
+        exchange = [step for step in steps if step.kind in SHARED or is_shuffle(step)]
+        integer = [step for step in steps if step.kind not in MEMORY]
+        barriers = [step for step in steps if is_barrier(step)]
+        if operations.has(line, *_REDUCTIONS) and any(line in lines for lines in inherent):
+            continue
+        if exchange and operations.has(line, *_REDUCTIONS) and not operations.has(line, *DOTS):
             reason = "every iteration reduces across threads; accumulate per thread and reduce once after the loop"
             yield attribute(model, CauseKind.REDUCTION_PER_TRIP, line, integer, reason)
-        elif exchange and line in operations.converts_layout and not operations.has(line, *_DOTS):
-            reason = "every iteration converts a tile's layout through shared memory"
+        elif exchange and line in operations.converts_layout and not operations.has(line, *DOTS):
+            reason = "every iteration converts a tile's layout through shared memory; keep one layout in the loop"
             yield attribute(model, CauseKind.LAYOUT_CONVERSION, line, exchange, reason)
         elif barriers and operations.has(line, "gpu.barrier", "ttg.barrier"):
-            reason = f"every iteration waits at {len(barriers)} barriers"
-            yield attribute(model, CauseKind.BARRIER_PER_TRIP, line, barriers, reason)
+            of_line = attribute(model, CauseKind.BARRIER_PER_TRIP, line, barriers, "")
+            plural = f"{len(barriers)} barriers" if len(barriers) > 1 else "a barrier"
+            reason = f"every iteration waits at {plural}, for all warps and their loads; remove what is not needed"
+            loads = {
+                step.index for step in model.steps if step.kind in ("global_load", "copy") and model.is_in_loop(step)
+            }
+            without = without_work(model.sample, dict.fromkeys((step.index for step in barriers), 0.0))
+            share = model.share_of(without, hidden=loads)
+            weight = of_line.weight if share is None else share
+            yield Attribution(CauseKind.BARRIER_PER_TRIP, line, share, weight, reason)
         if line in operations.wide_integers:
             reason = "every iteration multiplies or divides 64-bit integers; use 32-bit offsets"
             functions = called if operations.has(line, *DIVISIONS) else []
@@ -59,34 +82,70 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
         elif line in operations.divides:
             reason = "every iteration divides integers; divide once before the loop, or use a constant divisor"
             yield attribute(model, CauseKind.DIVISION, line, integer, reason)
-        elif operations.has(line, *_CONVERSIONS) and not operations.has(line, *_DOTS):
-            reason = "every iteration converts element types"
-            yield attribute(model, CauseKind.TYPE_CONVERSION, line, [s for s in integer if s not in exchange], reason)
+        elif operations.has(line, *CONVERSIONS) and not operations.has(line, *DOTS):
+            reason = "every iteration converts element types; convert once, or compute with the loaded type"
+            converting = [step for step in integer if step not in exchange and not is_float_arithmetic(step)]
+            of_line = attribute(model, CauseKind.TYPE_CONVERSION, line, converting, reason)
+            is_usual = line not in operations.converts_bytes
+            yield replace(of_line, weight=of_line.weight * _USUAL_CONVERSION) if is_usual else of_line
 
 
 def _dots(model: LaunchModel) -> Iterator[Attribution]:
     operations = model.operations
-    for line, steps in group_by_line(model, lambda step: operations.has(step.source_place, *_DOTS)).items():
+    for line, steps in group_by_line(model, lambda step: operations.has(step.source_place, *DOTS)).items():
         operand_lines = operations.dot_operands.get(line, frozenset())
         operand_steps = [
             step
             for step in model.steps
-            if step.source_place in operand_lines and step.kind in _SHARED and model.is_in_loop(step)
+            if step.source_place in operand_lines and step.kind in SHARED and model.is_in_loop(step)
         ]
+        yield from _narrow_operands(model, line, [*steps, *operand_steps])
         if not any(step.kind == "tensor" for step in steps):
             kinds = {kind for step in steps for kind, _ in step.lane_flop}
             if "fp32" in kinds:
                 reason = "the fp32 dot runs on the FMA pipe; input_precision='tf32' uses the matrix unit"
                 yield attribute(model, CauseKind.FP32_DOT, line, [*steps, *operand_steps], reason, left=1 / _TF32_GAIN)
+        elif (gain := _tf32_gain(model, steps)) > 1 and line not in operations.wide_dots:
+            reason = f"the dot multiplies at the fp32 rate; input_precision='tf32' multiplies {gain:.0f} times as fast"
+            products = [step for step in steps if step.kind == "tensor"]
+            yield attribute(model, CauseKind.FP32_DOT, line, products, reason, left=1 / gain)
         elif line in operations.wide_dots:
             wide, narrow = operations.wide_dots[line]
-            used = {step.index: 0.5 for step in (*steps, *operand_steps) if step.kind in (*_SHARED, "tensor")}
+            used = {step.index: 0.5 for step in (*steps, *operand_steps) if step.kind in (*SHARED, "tensor")}
+            used |= {  # conversions are not needed any more
+                step.index: _CONVERSION_FRACTION
+                for step in model.steps
+                if step.source_place in {line, *operand_lines} and step.kind not in (*SHARED, *MEMORY)
+                if operations.has(step.source_place, *CONVERSIONS)
+            }
             # 16-bit operands are read by LDSM in either order, without conflicts
             sample = without_conflicts(without_work(model.sample, used), list(used))
             share = model.share_of(sample)
             reason = f"the dot multiplies {wide}, but its operands are loaded as {narrow}; multiply {narrow}"
             weight = model.instruction_share(list(used)) if share is None else share
             yield Attribution(CauseKind.WIDE_DOT, line, share, weight, reason)
+
+
+def _narrow_operands(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
+    """Operands whose elements of 8 or 16 bits are read from shared memory one by one, and packed in registers."""
+    widths = {step.index: _NARROW_READ.search(step.opcode) for step in steps if step.kind == "shared_load"}
+    sizes = {index: int(match[1]) // 8 for index, match in widths.items() if match is not None}
+    if not sizes:
+        return
+    least = min(sizes.values())
+    packing = [step for step in steps if not step.kind and not is_float_arithmetic(step)]
+    fractions = {index: size / 4 for index, size in sizes.items()} | {step.index: least / 4 for step in packing}
+    reason = f"an operand of the dot is read from shared memory {least} B at a time; make it contiguous along K"
+    repair = partial(without_work, fractions=fractions)
+    yield attribute_repair(model, CauseKind.LAYOUT_CONVERSION, line, repair, fractions, reason)
+
+
+def _tf32_gain(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
+    """Rate of tf32 products over the rate of fp32 products; 1 for dots of other types, or if a rate is unknown."""
+    kinds = {kind for step in steps if step.kind == "tensor" for kind, _ in step.lane_flop}
+    rates = {} if model.time is None else model.time.gpu.rates.matrix
+    fp32, tf32 = rates.get("f32"), rates.get("tf32")
+    return tf32 / fp32 if kinds == {"fp32"} and fp32 and tf32 else 1.0
 
 
 def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
@@ -108,24 +167,31 @@ def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
     least = min((fractions.get(s.index, 1.0) for s in model.steps if s.kind in ("global_load", "copy")), default=1.0)
     if least < 1 and is_small:
         for step in model.steps:
-            if model.is_in_loop(step) and step.kind not in _MEMORY[:5]:
+            if model.is_in_loop(step) and step.kind not in MEMORY[:5]:
                 fractions[step.index] = max(least, _TILE_FRACTION)
     elif tile[2] <= _SMALL_DEPTH:
-        fractions = {step.index: 0.5 for step in model.steps if model.is_in_loop(step) and step.kind not in _MEMORY}
+        fractions = {step.index: 0.5 for step in model.steps if model.is_in_loop(step) and step.kind not in MEMORY}
+        # deeper tiles request complete lines
+        lines = dict(sample.traffic.requested_lines)
+        for step in model.steps:
+            if step.kind in ("global_load", "copy") and step.index in lines and model.is_in_loop(step):
+                lines[step.index] = min(lines[step.index], max(1, model.counters.bytes_requested[step.index] // LINE))
+        sample = replace(sample, traffic=replace(sample.traffic, requested_lines=lines))
     else:
         return
-    lines = [line for line, names in model.operations.operations.items() if not names.isdisjoint(_DOTS)]
+    dots = [line for line, names in model.operations.operations.items() if not names.isdisjoint(DOTS)]
     share = model.share_of(without_work(sample, fractions))
     rows, columns, depth = tile
-    reason = f"a tile of {rows}×{columns}×{depth} reuses each loaded element too little; use larger tiles"
+    fault = "reuses each loaded element too little" if is_small else "is shallow: an iteration has too little work"
+    reason = f"a tile of {rows}×{columns}×{depth} {fault}; use larger tiles"
     weight = model.instruction_share(list(fractions)) / 2 if share is None else share
-    yield Attribution(CauseKind.SMALL_TILE, min(lines, default=None), share, weight, reason)
+    yield Attribution(CauseKind.SMALL_TILE, min(dots, default=None), share, weight, reason)
 
 
 def _masks(model: LaunchModel) -> Iterator[Attribution]:
     operations = model.operations
     compares = group_by_line(
-        model, lambda step: model.is_in_loop(step) and step.opcode.startswith(_MASKING) and step.kind not in _MEMORY
+        model, lambda step: model.is_in_loop(step) and step.opcode.startswith(_MASKING) and step.kind not in MEMORY
     )
     for line, steps in compares.items():
         if operations.has(line, "arith.cmpi") and not operations.has(line, "scf.for", *_REDUCTIONS):
@@ -133,9 +199,16 @@ def _masks(model: LaunchModel) -> Iterator[Attribution]:
             yield attribute(model, CauseKind.MASKS, line, steps, reason)
 
 
-def _is_shuffle(step: ProgramStep) -> bool:
+def is_float_arithmetic(step: ProgramStep) -> bool:
+    """Whether an instruction computes with floats, other than by converting them."""
+    return step.opcode.startswith(_FLOAT_ARITHMETIC) and not step.opcode.startswith(("HADD2.F32", "v_cvt"))
+
+
+def is_shuffle(step: ProgramStep) -> bool:
+    """Whether lanes exchange registers."""
     return step.opcode.startswith(("SHFL", "REDUX", "ds_swizzle", "ds_bpermute", "v_permlane", "ds_permute"))
 
 
-def _is_barrier(step: ProgramStep) -> bool:
+def is_barrier(step: ProgramStep) -> bool:
+    """Whether the warps of a CTA wait for each other."""
     return step.kind == "barrier" or step.opcode.startswith(("BAR", "s_barrier"))

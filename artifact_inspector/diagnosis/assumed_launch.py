@@ -7,12 +7,12 @@ addresses that the kernel then reaches. Everything assumed is reported.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from artifact_inspector.diagnosis.address_ranges import KernelRanges, RangeAnalysis
+from artifact_inspector.diagnosis.argument_names import NUMBERS, STRIDE, value_for
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.kernel_loader import example_arguments
 from artifact_inspector.execution.launch import Tensor
@@ -34,15 +34,9 @@ _MOST_REACHED, _MOST_ELEMENTS = 1 << 26, 1 << 30
 """Elements of a tensor that an unmasked grid may reach, and at most."""
 _FEW_ROWS = (32, 8)
 """CTAs along axes that only select rows, beside a tiled one."""
-_BY_NAME = (
-    (re.compile(r"(n_?)?(batch(_?size)?|bsz?|z)", re.IGNORECASE), 8),
-    (re.compile(r"(n|num)?_?(q_?|kv_?)?(heads?|h|hq|nh)", re.IGNORECASE), 32),
-    (re.compile(r"(head_?)?dim|d|dh|d_?head|d_?model", re.IGNORECASE), 128),
-    (re.compile(r"v|vocab\w*|n_?vocab", re.IGNORECASE), 32768),
-    (re.compile(r"group(_?size)?|gs", re.IGNORECASE), 128),
-    (re.compile(r"pad\w*|offset|start|begin|seed", re.IGNORECASE), 0),
-)
-_STRIDE = re.compile(r"(stride|ld[abc]?$|s\d$|.*_stride)", re.IGNORECASE)
+
+ASSUMED = "no launch is recorded"
+"""Start of the note on an assumed launch."""
 
 
 def assume_launch(artifact: Artifact) -> LaunchRequest:
@@ -74,7 +68,7 @@ def assume_launch(artifact: Artifact) -> LaunchRequest:
             arguments[name] = assumption.numbers.get(name, 1)
     numbers = ", ".join(f"{name}={value}" for name, value in assumption.numbers.items())
     note = (
-        f"no launch is recorded: assumed grid {'×'.join(map(str, assumption.grid))}"
+        f"{ASSUMED}: assumed grid {'×'.join(map(str, assumption.grid))}"
         f"{f', {numbers}' if numbers else ''}, tensors as large as the kernel reaches"
     )
     return assume_indices(artifact, LaunchRequest(tuple(assumption.grid), arguments, None, (note,)))
@@ -166,8 +160,8 @@ class _Assumption:
         used = {one.value for one in analysis.comparisons()} | {one.bound for one in analysis.comparisons()}
         used |= {bounds[1] for bounds in analysis.loops().values()}
         bounded = set().union(*(analysis.origins(one) for one in used), set())
-        plain = [name for name in self.integers if not _STRIDE.match(name) and f"%{name}" not in bounded]
-        self.strides = [*plain, *(name for name in self.integers if _STRIDE.match(name))]
+        plain = [name for name in self.integers if not STRIDE.match(name) and f"%{name}" not in bounded]
+        self.strides = [*plain, *(name for name in self.integers if STRIDE.match(name))]
         self.grid = [1, 1, 1]
         self.numbers = {name: self._extent(name) for name in self.integers}
         self._free_axes: list[int] = []
@@ -183,9 +177,9 @@ class _Assumption:
             self._assign_strides()
 
     def _extent(self, name: str) -> int:
-        for pattern, suggested in _BY_NAME:
-            if pattern.fullmatch(name):
-                return suggested
+        suggested = value_for(name, NUMBERS)
+        if suggested is not None:
+            return int(suggested)
         analysis, value = self.analysis, f"%{name}"
         divisions = analysis.instructions("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
         divisors = set().union(*(analysis.origins(reads[1]) for _, _, reads in divisions if len(reads) > 1), set())
@@ -226,7 +220,9 @@ class _Assumption:
         if use.is_split and use.tile is not None:
             constants = self.analysis.evaluate({}, (1, 1, 1)).values
             steps = [constants[b[2]].high for b in self.analysis.loops().values() if b[2] in constants]
-            return max((step // use.tile for step in steps if step % use.tile == 0), default=1)
+            counts = [step // use.tile for step in steps if step % use.tile == 0]
+            # without a loop each CTA has the indices of its own
+            return max(counts) if counts else max(1, ASSUMED_NUMBER // self._step_of(axis))
         limited = [
             one
             for one in self.analysis.comparisons()
@@ -241,6 +237,12 @@ class _Assumption:
         if len(self.ids) == 1:
             return ASSUMED_NUMBER
         return _FEW_ROWS[min(axis - min(self.ids), 1)] if axis != min(self.ids) else ASSUMED_NUMBER // 4
+
+    def _step_of(self, axis: int) -> int:
+        """How far the indices of two neighbours along an axis are apart; 1 if unknown."""
+        grids = [[extent if one == axis else 1 for one in range(3)] for extent in (1, 2)]
+        first, second = (self.analysis.evaluate({}, grid).values for grid in grids)
+        return max((second[n].high - first[n].high for n in second if n in first and second[n].base is None), default=1)
 
     def _masked_extent(self, axis: int, limited: Sequence[tuple[str, str]]) -> int:
         """The fewest CTAs with which some mask is reached, by doubling and bisection."""
@@ -269,13 +271,13 @@ class _Assumption:
         """The span of the dimensions inside of each stride, the innermost stride first."""
         indices = {name: 2 for name, example in self.examples.items() if isinstance(example, Tensor)}
         for name in reversed(self.strides):
-            outside = self.strides[: self.strides.index(name)] if _STRIDE.match(name) else []
-            pending = dict.fromkeys([*filter(_STRIDE.match, outside), name], 0)
+            outside = self.strides[: self.strides.index(name)] if STRIDE.match(name) else []
+            pending = dict.fromkeys([*filter(STRIDE.match, outside), name], 0)
             inner = self.analysis.evaluate({**self.numbers, **pending}, self.grid, indices).elements
             pending[name] = _MOST_ELEMENTS
             outer = self.analysis.evaluate({**self.numbers, **pending}, self.grid, indices).elements
             spans = [inner[tensor] for tensor in inner if outer.get(tensor, 0) > inner[tensor]]
-            if spans and (_STRIDE.match(name) or max(spans) < ASSUMED_NUMBER):
+            if spans and (STRIDE.match(name) or max(spans) < ASSUMED_NUMBER):
                 self.numbers[name] = max(1, min(_MOST_ELEMENTS, max(spans)))
 
     def reached(self) -> KernelRanges:

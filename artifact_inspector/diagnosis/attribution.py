@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from artifact_inspector.diagnosis.cause import Cause, CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel
+from artifact_inspector.diagnosis.launch_model import LaunchModel, without_work
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.timing.sampling import LaunchSample
+
+LEAST_SHARE = 0.05
+"""Share of the predicted time from which a cause is reported: below, the model's error is larger."""
+_MANY_INSTRUCTIONS = 0.3
+"""Share of the instructions from which work that memory hides is worth a word."""
+_REPEATED = frozenset(
+    (CauseKind.DIVISION, CauseKind.INT64, CauseKind.MASKS, CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +32,28 @@ class Attribution:
     """The share, or if times are not predicted an estimate from counters, which only orders causes."""
     reason: str
     """What happens, without line and share."""
+    issued: float = 0.0
+    """Share of the executed instructions."""
+    repair: Callable[[LaunchSample], LaunchSample] | None = None
+    """Removes the cause from a sample; None if it is not in lines."""
+    more_lines: tuple[str, ...] = ()
+    """Further lines with the same cause, whose share is included."""
 
-    def as_cause(self) -> Cause:
-        """The cause with its sentence."""
+    @property
+    def hidden_weight(self) -> float:
+        """The order of small causes: what they take now, and what they would if nothing hid them."""
+        return self.weight + (self.issued / 10 if self.issued >= _MANY_INSTRUCTIONS and self.kind in _REPEATED else 0.0)
+
+    def as_cause(self, note: str = "") -> Cause:
+        """The cause with its sentence, and why it is not the first one."""
         place = "The launch" if self.line is None else self.line
+        if self.more_lines:
+            place += f" and {len(self.more_lines)} more line{'s' * (len(self.more_lines) > 1)}"
         took = "" if self.share is None else f" ({self.share:.0%} of the predicted time)"
-        return Cause(self.kind, self.line, self.share, f"{place}{took}: {self.reason}.")
+        if took and (self.share or 0.0) < LEAST_SHARE and self.issued >= _MANY_INSTRUCTIONS:
+            took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the instructions)"
+        text = f"{place}{took}: {self.reason}{note}."
+        return Cause(self.kind, self.line, self.share, text, more_lines=self.more_lines)
 
 
 def attribute(
@@ -51,8 +76,45 @@ def attribute(
         left: fraction of the work that is left without the cause.
     """
     indices = {step.index: left for step in steps}
-    share = model.share_without(indices)
-    return Attribution(kind, line, share, model.instruction_share(indices) if share is None else share, reason)
+    return attribute_repair(model, kind, line, lambda sample: without_work(sample, indices), indices, reason)
+
+
+def attribute_repair(
+    model: LaunchModel,
+    kind: CauseKind,
+    line: str | None,
+    repair: Callable[[LaunchSample], LaunchSample],
+    steps: Iterable[int],
+    reason: str,
+) -> Attribution:
+    """A cause that disappears with a repair; the instructions of `steps` order it if times are not predicted."""
+    share, issued = model.share_of(repair(model.sample)), model.instruction_share(set(steps))
+    return Attribution(kind, line, share, issued if share is None else share, reason, issued, repair)
+
+
+def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[Attribution]:
+    """One attribution for each kind, at its most expensive line, with the share of all its lines."""
+    by_kind: defaultdict[CauseKind, list[Attribution]] = defaultdict(list)
+    for one in attributions:
+        by_kind[one.kind].append(one)
+    joined = []
+    for group in by_kind.values():
+        group.sort(key=lambda one: -one.weight)
+        first, repairs = group[0], [one.repair for one in group]
+        if len(group) == 1 or None in repairs:
+            joined += group
+            continue
+        sample = model.sample
+        for repair in repairs:
+            assert repair is not None
+            sample = repair(sample)
+        share = model.share_of(sample)
+        urgency = first.weight / first.share if first.share else 1.0
+        weight = min(1.0, sum(one.weight for one in group)) if share is None else share * urgency
+        lines = tuple(one.line for one in group[1:] if one.line is not None)
+        issued = min(1.0, sum(one.issued for one in group))
+        joined.append(replace(first, share=share, weight=weight, issued=issued, more_lines=lines))
+    return joined
 
 
 def group_by_line(model: LaunchModel, accepts: Callable[[ProgramStep], bool]) -> Mapping[str, list[ProgramStep]]:

@@ -33,6 +33,8 @@ class CauseKind(Enum):
     LAYOUT_CONVERSION = "layout-conversion"
     ATOMIC_CONTENTION = "atomic-contention"
     COMPARE_AND_SWAP = "compare-and-swap"
+    REFETCHED = "refetched"
+    """Data that device memory delivers more than once, since CTAs that share it run at different times."""
     DEPENDENT_LOADS = "dependent-loads"
     DRAINED_PIPELINE = "drained-pipeline"
     SERIAL_LOOP = "serial-loop"
@@ -48,7 +50,7 @@ class CauseKind(Enum):
 
     @property
     def is_generic(self) -> bool:
-        """Whether a specific cause with less time comes first: its repair often removes this one too."""
+        """Whether a specific cause with somewhat less time comes first: its repair often removes this one too."""
         return self in _GENERIC
 
 
@@ -56,16 +58,12 @@ _GENERIC = frozenset(
     (
         CauseKind.OCCUPANCY,
         CauseKind.NARROW_ACCESS,
-        CauseKind.TYPE_CONVERSION,
         CauseKind.TAIL_WAVE,
         CauseKind.CTA_LAUNCHES,
-        CauseKind.BARRIER_PER_TRIP,
         CauseKind.FEW_BYTES,
         CauseKind.BOUND,
     )
 )
-
-
 _PRIORITY = (
     CauseKind.SMALL_LAUNCH, CauseKind.FP32_DOT, CauseKind.WIDE_DOT, CauseKind.COMPARE_AND_SWAP,
     CauseKind.ATOMIC_CONTENTION, CauseKind.SPILLS, CauseKind.EXCESS_THREADS, CauseKind.DEPENDENT_LOADS,
@@ -74,7 +72,7 @@ _PRIORITY = (
     CauseKind.BANK_CONFLICTS,
     CauseKind.IDLE_MULTIPROCESSORS, CauseKind.BARRIER_PER_TRIP, CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP,
     CauseKind.NARROW_ACCESS, CauseKind.TYPE_CONVERSION, CauseKind.TAIL_WAVE, CauseKind.CTA_LAUNCHES,
-    CauseKind.OCCUPANCY, CauseKind.MASKS, CauseKind.FEW_BYTES, CauseKind.BOUND,
+    CauseKind.OCCUPANCY, CauseKind.MASKS, CauseKind.REFETCHED, CauseKind.FEW_BYTES, CauseKind.BOUND,
 )  # fmt: skip
 
 
@@ -89,6 +87,8 @@ class Cause:
     """Share of the predicted time that the launch would save without it; None if times are not predicted."""
     text: str
     """One sentence: line, share, reason."""
+    more_lines: tuple[str, ...] = ()
+    """Further lines with the same cause, whose share is included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,29 +51,18 @@ def propose_changes(
         >>> propose_changes([CauseKind.DRAINED_PIPELINE], {"num_stages": 2}, {}, 32)[:2]
         [{'num_stages': 3}, {'num_stages': 4}]
     """
+    by_kind = [_changes_for(kind, options, constants, warp_size) for kind in kinds]
     proposals = [
         *_precisions(constants),
-        *_in_turn([list(_changes_for(kind, options, constants, warp_size)) for kind in kinds]),
+        # the first of each cause, then the second of each
+        *(change for row in zip_longest(*by_kind) for change in row if change is not None),
         *_matrix_shapes(options, warp_size),
         *_stages(options, 1),
         *_warps(options, warp_size, (2, 0.5)),
         *_tiles(constants, (2, 0.5)),
         *_groups(constants),
     ]
-    return list(_first_of_each(proposals))
-
-
-def _first_of_each(changes: Sequence[Change]) -> Iterator[Change]:
-    listed: list[Change] = []
-    for change in changes:
-        if change not in listed:
-            listed.append(change)
-            yield change
-
-
-def _in_turn(lists: Sequence[Sequence[Change]]) -> Iterator[Change]:
-    """The first of each list, then the second of each."""
-    yield from (change for row in zip_longest(*lists) for change in row if change is not None)
+    return [change for number, change in enumerate(proposals) if change not in proposals[:number]]
 
 
 def _changes_for(

@@ -10,18 +10,9 @@ import ast
 import re
 from typing import Any, NamedTuple
 
+from artifact_inspector.diagnosis.argument_names import CONSTANTS, FLOATS, value_for
+
 _ACCESSES = ("load", "store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg")
-_FLOATS = re.compile(r"eps\w*|lr|\w*scale|alpha|beta\w*|theta|p|prob|momentum|\w*decay|sm_scale|slope", re.IGNORECASE)
-_CONSTANTS = (
-    (re.compile(r"\w*BLOCK\w*_?K|BK|TILE_K", re.IGNORECASE), 32),
-    (re.compile(r"\w*BLOCK\w*_?[MN]|B[MN]|TILE_[MN]", re.IGNORECASE), 64),
-    (re.compile(r"GROUP_SIZE_?M|GROUP_M", re.IGNORECASE), 8),
-    (re.compile(r"GROUP\w*", re.IGNORECASE), 128),
-    (re.compile(r"HEAD_?DIM\w*|D|DK|DV|\w*_DIM", re.IGNORECASE), 64),
-    (re.compile(r"SPLIT\w*|NUM_SPLITS", re.IGNORECASE), 4),
-    (re.compile(r"(IS|HAS|USE|EVEN|CAUSAL|MASK)\w*", re.IGNORECASE), False),
-    (re.compile(r"\w*BLOCK\w*|TILE\w*|\w*SIZE", re.IGNORECASE), 1024),
-)
 _OTHER_CONSTANT = 16
 
 
@@ -55,11 +46,11 @@ def derive_arguments(source: str, kernel: str) -> DerivedArguments | None:
         name, annotation = parameter.arg, "" if parameter.annotation is None else ast.unparse(parameter.annotation)
         if annotation.endswith("constexpr"):
             if name not in defaults:
-                constants[name] = next((v for p, v in _CONSTANTS if p.fullmatch(name)), _OTHER_CONSTANT)
+                constants[name] = value_for(name, CONSTANTS, _OTHER_CONSTANT)
         elif name in pointers:
             types.append(f"{name}=*{'i32' if name in integers else 'fp16'}:16")
         elif name not in defaults:
-            types.append(f"{name}={'fp32' if _FLOATS.fullmatch(name) else 'i32:16'}")
+            types.append(f"{name}={'fp32' if FLOATS.fullmatch(name) else 'i32:16'}")
     return DerivedArguments(",".join(types), constants)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
 from artifact_inspector.diagnosis.assumed_launch import assume_indices
-from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.attribution import LEAST_SHARE, Attribution, join_lines
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
@@ -17,16 +17,18 @@ from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
 
-LEAST_SHARE = 0.05
-"""Share of the predicted time from which a cause is reported: below, the model's error is larger."""
 LEAST_INSTRUCTION_SHARE = 0.02
 """Share of the instructions from which a cause is reported if times are not predicted."""
 SMALL_SHARE = 0.01
 """The same if there is no other cause."""
 NEAR_ROOFLINE = 0.20
 """Distance from the roofline, as a share of the predicted time, within which nothing stands out."""
+_GENERIC_URGENCY = 1 / 3
 _WAIT_URGENCY = 0.5
-_TRAFFIC = (CauseKind.REDUNDANT_LOAD, CauseKind.INVARIANT_LOAD, CauseKind.UNCOALESCED)
+_CAUSES_OF_WAITS = (
+    CauseKind.REDUNDANT_LOAD, CauseKind.INVARIANT_LOAD, CauseKind.UNCOALESCED, CauseKind.SPILLS,
+    CauseKind.TYPE_CONVERSION,
+)  # fmt: skip
 MOST_CAUSES = 8
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
     find_launch_causes,
@@ -52,28 +54,15 @@ _BOUNDS = {
 def diagnose(
     candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
 ) -> Diagnosis:
-    """The diagnosis of one launch.
-
-    Args:
-        candidate: the launch.
-        disassemble: converts cubins to SASS.
-        gpu: product name; None selects the default product of the kernel's target.
-        limit: steps after which it counts as endless.
-
-    Raises:
-        UsageError: arguments are missing or wrong, or the grid is empty.
-        CacheError: the kernel has no readable machine code.
-    """
+    """The diagnosis of one launch; arguments and errors as of `model_launch`."""
     request = assume_indices(candidate.artifact, candidate.request)
     model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
     least = LEAST_SHARE if model.time is not None else LEAST_INSTRUCTION_SHARE
-    attributions = [one for rule in _RULES for one in rule(model)]
+    attributions = join_lines(model, [one for rule in _RULES for one in rule(model)])
     large = [one for one in attributions if one.weight >= least]
     # without a large cause, the largest small one is better than none
-    small = [one for one in attributions if one.weight >= SMALL_SHARE and not one.kind.is_generic]
-    return describe(
-        model, large or ([max(small, key=lambda one: _urgency(one, small))] if small and model.time else [])
-    )
+    small = [one for one in attributions if one.hidden_weight >= SMALL_SHARE and not one.kind.is_generic]
+    return describe(model, large or ([max(small, key=lambda one: one.hidden_weight)] if small and model.time else []))
 
 
 def predict_microseconds(
@@ -82,9 +71,13 @@ def predict_microseconds(
     """The predicted time of a launch, without its causes; None if times are not predicted."""
     request = assume_indices(candidate.artifact, candidate.request)
     model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
-    if model.time is None or model.cycles is None:
-        return None
-    return max(model.cycles, atomic_cycles(model)) / model.time.megahertz
+    return microseconds_of(model)
+
+
+def microseconds_of(model: LaunchModel) -> float | None:
+    """The predicted time of a launch, as `predict` defines it; None if times are not predicted."""
+    time, sample = model.launch_time, model.sample
+    return None if time is None else time.microseconds(sample, max(time.score(sample), atomic_cycles(model)))
 
 
 def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
@@ -92,21 +85,30 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
     ordered = sorted(
         attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -_urgency(one, attributions))
     )
-    causes = tuple(one.as_cause() for one in ordered[:MOST_CAUSES])
+    causes = tuple(one.as_cause(explain_order(one, ordered[0])) for one in ordered[:MOST_CAUSES])
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
+    launch_time, microseconds = model.launch_time, microseconds_of(model)
+    roofline_microseconds = (
+        None if launch_time is None else launch_time.microseconds(model.sample, roofline_cycles(model, launch_time))
+    )
     is_small = any(one.kind is CauseKind.SMALL_LAUNCH for one in ordered)
     notes = model.sample.launch.notes
+    if time is not None and model.is_amd:
+        notes += ("times are predicted from AMD's documented rates, and were not compared with a GPU",)
     if time is None or not cycles or roofline is None:
         notes += ("times are not predicted for this kernel: causes are ordered by instruction counts",)
         summary = causes[0].text if causes else "Nothing stands out."
+        budget = model.counters.budget
+        if budget is not None and any(budget.reason in end.reasons for end in model.sample.unfinished):
+            causes, summary = (), f"Not decided: {budget.reason}."
     elif not is_small and roofline >= (1 - NEAR_ROOFLINE) * cycles:
         causes = ()
         summary = f"Nothing stands out: within {1 - roofline / cycles:.0%} of the roofline."
     else:
         if not causes:
-            causes = (_bound(model, roofline / cycles),)
+            causes = (_bound(model, (roofline_microseconds or 0.0) / (microseconds or 1.0)),)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(
@@ -115,8 +117,8 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
         target=str(model.target),
         gpu=None if time is None else time.gpu.name,
         grid=model.sample.launch.grid,
-        microseconds=None if time is None or cycles is None else cycles / time.megahertz,
-        roofline_microseconds=None if time is None or roofline is None else roofline / time.megahertz,
+        microseconds=microseconds,
+        roofline_microseconds=roofline_microseconds,
         causes=causes,
         summary=summary,
         notes=notes,
@@ -124,18 +126,34 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
 
 
 def _rank(one: Attribution, *, has_time: bool) -> int:
-    if not has_time:
-        return one.kind.priority
-    if one.kind is CauseKind.SMALL_LAUNCH:
-        return 0
-    return 2 if one.kind.is_generic else 1
+    if not has_time:  # without times, occupancy is a cause only if the launch fails
+        return -1 if one.kind is CauseKind.OCCUPANCY else one.kind.priority
+    return 0 if one.kind is CauseKind.SMALL_LAUNCH else 1
 
 
 def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> float:
-    """The weight that orders causes. Fewer loads also shorten waits, so a large cause in traffic comes first."""
+    """The weight that orders causes: less for those that the repair of another one often removes as well.
+
+    Fewer loads and fewer live values shorten waits.
+    """
+    if one.kind.is_generic:
+        return one.weight * _GENERIC_URGENCY
+    if one.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
+        return one.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
+    if one.kind is not CauseKind.SERIAL_LOOP:
+        return one.weight
     half = one.weight * _WAIT_URGENCY
-    is_behind = any(other.kind in _TRAFFIC and other.weight >= half for other in attributions)
-    return half if one.kind is CauseKind.SERIAL_LOOP and is_behind else one.weight
+    is_behind = any(other.kind in _CAUSES_OF_WAITS and other.weight >= half * _WAIT_URGENCY for other in attributions)
+    return half if is_behind else one.weight
+
+
+def explain_order(one: Attribution, first: Attribution) -> str:
+    """Why a cause with a larger share than the first one is not the first; empty for others."""
+    if (one.share or 0.0) <= (first.share or 0.0):
+        return ""
+    if one.kind is CauseKind.TYPE_CONVERSION:
+        return "; listed later, since mixed precision needs most conversions"
+    return "; listed later, since the repair of the first cause often shrinks it"
 
 
 def _bound(model: LaunchModel, efficiency: float) -> Cause:
@@ -143,9 +161,7 @@ def _bound(model: LaunchModel, efficiency: float) -> Cause:
     terms = model.time.terms(model.sample)
     unit = max(terms, key=lambda name: terms[name])
     if unit == "path":
-        reason = (
-            "too few bytes are in flight: the latency of each CTA bounds it; use more warps, or more loads per thread"
-        )
+        reason = "too few bytes are in flight: the latency of each CTA bounds it"
         return Cause(CauseKind.FEW_BYTES, None, None, f"The launch: {reason}.")
     reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}; {efficiency:.0%} of the roofline's speed."
     return Cause(CauseKind.BOUND, None, None, reason)

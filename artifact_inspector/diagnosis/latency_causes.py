@@ -21,14 +21,16 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
     share = model.share_without_latency()
     weight = 1.0 if share is None else share
     lines = list(dict.fromkeys(step.source_place for step in loads if step.source_place is not None))
-    line = max(lines, key=lambda name: _executions(model, loads, name), default=None)
+    executed = model.counters.warps_executed
+    of_line = {name: sum(executed[step.index] for step in loads if step.source_place == name) for name in lines}
+    line = max(lines, key=lambda name: of_line[name], default=None)
     chained = [name for name in lines if name in model.operations.chained_loads]
     if chained:
         chasing = [name for name in chained if name in model.operations.chained_loads[name]]
         first = (chasing or chained)[0]
         origin = first if chasing else min(model.operations.chained_loads[first])
         feeding = "the value of its previous iteration" if origin == first else f"the value loaded at {origin}"
-        reason = f"the load's address is {feeding}, so its latency is exposed in every iteration"
+        reason = f"the load's address is {feeding}, so every iteration waits; load addresses ahead"
         if share is not None and chasing:
             scattered = [step.index for step in loads if step.source_place in model.chasing_lines]
             of_sectors = model.share_of(with_contiguous_accesses(model.sample, scattered)) or 0.0
@@ -38,10 +40,14 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
         waits = [step for step in model.steps if _waits_for_copies(step) and model.is_in_loop(step)]
         depths = {wait_effect(step, pipe_of(step))[1] for step in waits}
         if depths == {0}:
-            reason = "the pipeline drains: every iteration waits until no copy is in flight"
+            reason = "the pipeline drains: every iteration waits until no copy is in flight; raise num_stages"
             yield Attribution(CauseKind.DRAINED_PIPELINE, line, share, weight, reason)
-    elif model.time is not None or not _is_pipelined(model):
-        reason = "the loop is not pipelined: every iteration waits for its own loads"
+    elif not model.is_amd or not _is_pipelined(model):
+        if share is not None and not model.operations.multiplies_at(line):
+            weight = share / 2  # Triton pipelines no such loop by default, and other warps may hide it
+        reason = (
+            "the loop is not pipelined: every iteration waits for its own loads; raise num_stages (tl.range has it too)"
+        )
         yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
 
 
@@ -69,7 +75,3 @@ def _is_pipelined(model: LaunchModel) -> bool:
 
 def _waits_for_copies(step: ProgramStep) -> bool:
     return wait_effect(step, pipe_of(step))[0] is SchedulingEffect.WAITS_FOR_COPIES
-
-
-def _executions(model: LaunchModel, loads: list[ProgramStep], line: str) -> int:
-    return sum(model.counters.warps_executed[step.index] for step in loads if step.source_place == line)

@@ -19,6 +19,12 @@ _LOW_OCCUPANCY = 0.5
 
 def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
     """The causes in the shape of a launch."""
+    if model.occupancy.blocks == 0:
+        names = " and ".join(resource.value for resource in model.occupancy.limited_by)
+        reason = (
+            f"the launch fails: no CTA fits on a {model.occupancy.unit} ({names}); use smaller tiles or fewer stages"
+        )
+        yield Attribution(CauseKind.OCCUPANCY, None, None, 1.0, reason)
     yield from _idle_multiprocessors(model)
     yield from _excess_threads(model)
     if model.time is not None and model.cycles:
@@ -29,10 +35,11 @@ def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _small_launch(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
-    microseconds = cycles / time.megahertz
+    microseconds = time.microseconds(model.sample, cycles) - time.gpu.timing.launch_us
     if microseconds < SMALL_MICROSECONDS:
-        reason = f"it takes about {microseconds:.1f} µs, less than starting a kernel; fuse it or enlarge it"
-        yield Attribution(CauseKind.SMALL_LAUNCH, None, 1.0, 1.0, reason)
+        start = time.gpu.timing.launch_us
+        reason = f"starting the kernel takes {start:.1f} µs of that; fuse it or enlarge it"
+        yield Attribution(CauseKind.SMALL_LAUNCH, None, start / (start + microseconds), 1.0, reason)
 
 
 def _idle_multiprocessors(model: LaunchModel) -> Iterator[Attribution]:
@@ -59,7 +66,9 @@ def _tail_wave(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[A
     )
     spread = time.score(full) * average / per_multiprocessor
     share = max(0.0, 1 - max(spread, roofline_cycles(model, time)) / cycles)
-    reason = f"{ctas} CTAs on {count} SMs: the fullest SM runs {per_multiprocessor}, the average {average:.1f}"
+    unit = model.occupancy.unit
+    load = f"the fullest {unit} runs {per_multiprocessor}, the average {average:.1f}"
+    reason = f"{ctas} CTAs on {count} {unit}s: {load}; choose tiles that fill whole waves"
     yield Attribution(CauseKind.TAIL_WAVE, None, share, share, reason)
 
 
@@ -93,6 +102,8 @@ def _occupancy(model: LaunchModel, time: TimeModel) -> Iterator[Attribution]:
     if occupancy.ratio is None or occupancy.ratio >= _LOW_OCCUPANCY or per_multiprocessor <= time.resident_ctas:
         return
     share = model.share_of(model.sample, resident=2 * time.resident_ctas) or 0.0
-    limits = " and ".join(resource.value for resource in occupancy.limited_by)
-    reason = f"{limits} allow {occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}"
+    names = [resource.value for resource in occupancy.limited_by]
+    verb = "allow" if len(names) > 1 or names[:1] == ["registers"] else "allows"
+    warps = f"{occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}"
+    reason = f"{' and '.join(names)} {verb} {warps}; use smaller tiles"
     yield Attribution(CauseKind.OCCUPANCY, None, share, share, reason)

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
-from artifact_inspector.analysis.resources.usage import Resources, find_resources
+from artifact_inspector.analysis.resources.occupancy import Occupancy
+from artifact_inspector.analysis.resources.usage import Resources
 from artifact_inspector.diagnosis.source_operations import SourceOperations, read_source_operations
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
-from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.timing.amd_costs import AmdCostModel, amd_gpu_model, read_waits
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
+from artifact_inspector.execution.timing.costs import WARP_SIZE, CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
+from artifact_inspector.execution.timing.launch_time import share_written_back, with_launch_timing
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import occupancy_of
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.hardware.products import clock_of
 from artifact_inspector.hardware.targets import Target, parse_target
 
 _SCALED_COUNTERS = (
@@ -32,21 +38,22 @@ _SCALED_COUNTERS = (
 )  # fmt: skip
 _MOST_SECTORS = 1 << 25
 """Sectors of the window of CTAs from which traffic of device memory is derived: it takes up to 10 s."""
-_SCALED_TRAFFIC = ("requested_lines", "new_sectors", "requested_sectors", "contiguous_ranges")
+_SCALED_TRAFFIC = ("requested_lines", "new_sectors", "requested_sectors", "completed_sectors", "contiguous_ranges")
 
 
 @dataclass(frozen=True, slots=True)
 class TimeModel:
-    """What predicts the time of NVIDIA kernels."""
+    """What predicts the time of a kernel."""
 
     controls: Sequence[ControlCode]
     gpu: GpuModel
     resident_ctas: int
     frame_bytes: int
     shared_bytes: int
-    megahertz: int
-    fetched: Mapping[str, float]
-    """Tensor → bytes of it that are fetched from device memory."""
+    traffic: SharedTraffic
+    _first: list[tuple[LaunchSample, tuple[float, Mapping[str, float]]]] = field(
+        default_factory=list, init=False, compare=False, repr=False
+    )
 
     def score(self, sample: LaunchSample, *, resident: int | None = None, hidden: Collection[int] = ()) -> float:
         """Cycles of a launch.
@@ -56,24 +63,38 @@ class TimeModel:
             resident: resident CTAs per multiprocessor; None for those of the kernel.
             hidden: loads whose latency is hidden.
         """
+        if not hidden and resident in (None, self.resident_ctas):
+            return self._score(sample)[0]
         costs = self._costs(sample)
-        if hidden:
-            costs = replace(costs, step_costs=_without_latency(costs, hidden))
+        costs = replace(costs, step_costs=_without_latency(costs, hidden))
         return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
 
+    def terms(self, sample: LaunchSample) -> Mapping[str, float]:
+        """Unit → cycles of a launch."""
+        return self._score(sample)[1]
+
+    def _score(self, sample: LaunchSample) -> tuple[float, Mapping[str, float]]:
+        """Cycles and terms; those of the first sample, the unchanged launch, are kept for the rules."""
+        for first, result in self._first:
+            if first is sample:
+                return result
+        result = score_launch(sample, self._costs(sample), self.controls, self.gpu, self.resident_ctas)[:2]
+        if not self._first:
+            self._first.append((sample, result))
+        return result
+
     def _costs(self, sample: LaunchSample) -> CtaCosts:
-        return find_cta_costs(
-            sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, SharedTraffic(self.fetched)
-        )
+        model = CtaCostModel if self.gpu.warp_size == WARP_SIZE else AmdCostModel
+        return model(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.traffic).find()
+
+    def microseconds(self, sample: LaunchSample, cycles: float) -> float:
+        """The time of a launch that takes some cycles, as Nsight Compute's `gpu__time_duration`."""
+        matrix_share = min(1.0, self.terms(sample).get("tensor", 0.0) / cycles)
+        return cycles / clock_of(self.gpu.name, matrix_share) + self.gpu.timing.launch_us
 
     def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
         """Rates that no source states, without which times are not predicted."""
         return self._costs(sample).unknown_rates
-
-    def terms(self, sample: LaunchSample) -> Mapping[str, float]:
-        """Unit → cycles of a launch."""
-        costs = self._costs(sample)
-        return score_launch(sample, costs, self.controls, self.gpu, self.resident_ctas)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +109,8 @@ class LaunchModel:
     multiprocessors: int | None
     time: TimeModel | None
     """None if times are not predicted: AMD, or paths that depend on missing inputs."""
+    launch_time: TimeModel | None
+    """The same with the device memory of this launch, as `predict` models it: the shares of causes were set without."""
     cycles: float | None
     visits: Mapping[int, int]
     """Step → times that the recorded CTA executed it; more than once in a loop."""
@@ -100,6 +123,11 @@ class LaunchModel:
         chains = self.operations.chained_loads
         chasing = {line for line, origins in chains.items() if line in origins}
         return frozenset(line for line, origins in chains.items() if line in chasing or origins & chasing)
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether it is AMD machine code."""
+        return self.sample.loaded.initial_state is not None
 
     @property
     def steps(self) -> tuple[ProgramStep, ...]:
@@ -127,15 +155,6 @@ class LaunchModel:
         loads = [step for step in self.steps if step.kind in ("global_load", "copy", "tensor_load")]
         return self.share_of(self.sample, hidden={step.index for step in loads if self.is_in_loop(step)})
 
-    def share_without(self, steps: Mapping[int, float], **options: Any) -> float | None:
-        """Share of the time that is saved if only a fraction of the work of some steps is left.
-
-        Args:
-            steps: step → fraction of its executions that is left.
-            options: of `TimeModel.score`.
-        """
-        return self.share_of(without_work(self.sample, steps), **options)
-
     def share_of(self, sample: LaunchSample, **options: Any) -> float | None:
         """Share of the time that another sample saves; None if times are not predicted."""
         if self.time is None or not self.cycles:
@@ -149,7 +168,12 @@ class LaunchModel:
 
 
 def model_launch(
-    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+    candidate: RankingCandidate,
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    limit: int = 50_000_000,
+    fetched: Callable[..., Mapping[str, float]] = fetched_bytes,
 ) -> LaunchModel:
     """The model of one launch.
 
@@ -158,6 +182,7 @@ def model_launch(
         disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of the kernel's target.
         limit: steps after which it counts as endless.
+        fetched: computes the traffic of device memory, or reads it from the result cache.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -166,39 +191,12 @@ def model_launch(
     artifact = candidate.artifact
     loaded, launch = match_launch(load_kernel(artifact, disassemble), candidate.request, candidate.constants)
     target = artifact.target or parse_target(loaded.program.target)
-    cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
-    resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
     limits = target if gpu is None else parse_target(gpu)
-    occupancy = find_occupancy(
-        limits,
-        registers=resources.registers.value,
-        shared_bytes=resources.shared.value,
-        warps_per_block=resources.warps_per_block.value,
-        barriers=resources.barriers.value,
-        tensor_columns=resources.tensor_columns.value,
-    )
+    resources = inspect_artifact(artifact, None).resources
+    occupancy = occupancy_of(resources, limits, resources.registers.value)
     sample = sample_launch(loaded, launch, limit=limit, tracks_addresses=True)
-    time = None
+    time = _time_model(loaded, sample, target, resources, occupancy, gpu, limit, fetched)
     product = limits.gpu.product
-    if loaded.cubin is not None and occupancy.blocks and not sample.unfinished:
-        try:
-            gpu_model = gpu_model_of(target, gpu)
-        except UsageError:  # rates are unknown: causes without times
-            gpu_model = None
-        if gpu_model is not None:
-            time = TimeModel(
-                read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
-                gpu_model,
-                occupancy.blocks,
-                0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes,
-                int(resources.shared.value or 0),
-                (product.megahertz if product is not None else None) or 1800,
-                fetched_bytes(
-                    sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit, _MOST_SECTORS
-                ),
-            )
-            if time.unknown_rates(sample):
-                time = None
     operations, visits = read_source_operations(artifact), Counter(sample.trace)
     return LaunchModel(
         sample=sample,
@@ -208,10 +206,63 @@ def model_launch(
         occupancy=occupancy,
         multiprocessors=None if product is None else product.multiprocessors,
         time=time,
+        launch_time=None if time is None else _with_launch_traffic(time, sample),
         cycles=None if time is None else time.score(sample),
         visits=visits,
         unrolled_lines=_unrolled_lines(operations, loaded.program.steps, visits),
     )
+
+
+def _distinct_bytes(sample: LaunchSample, sectors: Mapping[str, int]) -> float:
+    """Bytes of all tensors that a launch touches, from the sectors of its sampled CTAs."""
+    sizes = {region.name: region.stop - region.start for region in sample.traffic.regions}
+    scale = SECTOR * sample.launch.ctas / len(sample.ctas)
+    return sum(min(count * scale, sizes[name]) for name, count in sectors.items())
+
+
+def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
+    """The model with the device memory of this launch, as `predict` has it; AMD's rates are for any launch."""
+    if time.gpu.warp_size != WARP_SIZE:
+        return time
+    traffic, fetched = sample.traffic, time.traffic.fetched
+    read, written = (_distinct_bytes(sample, x) for x in (traffic.sectors_read, traffic.sectors_written))
+    share = share_written_back(written, time.gpu.l2_bytes)
+    gpu = with_launch_timing(time.gpu, sum(fetched.values()) or read, written * share)
+    return replace(time, gpu=gpu, traffic=SharedTraffic(fetched, share))
+
+
+def _time_model(
+    loaded: LoadedKernel,
+    sample: LaunchSample,
+    target: Target,
+    resources: Resources,
+    occupancy: Occupancy,
+    gpu: str | None,
+    limit: int,
+    find_fetched: Callable[..., Mapping[str, float]],
+) -> TimeModel | None:
+    """What predicts the time; None if rates are unknown, or paths depend on missing inputs."""
+    if not occupancy.blocks or sample.unfinished:
+        return None
+    controls: Sequence[ControlCode]
+    frame_bytes = 0
+    try:
+        if loaded.cubin is None:
+            gpu_model = amd_gpu_model(target, gpu)
+            controls = read_waits(loaded.program.steps, loaded.program.target)
+        else:
+            gpu_model = gpu_model_of(target, gpu)
+            controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
+            frame_bytes = read_cubin(loaded.cubin, loaded.program.name).frame_bytes or 0
+    except UsageError:
+        return None
+    fetched = find_fetched(
+        sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit, _MOST_SECTORS
+    )
+    time = TimeModel(
+        controls, gpu_model, occupancy.blocks, frame_bytes, int(resources.shared.value or 0), SharedTraffic(fetched)
+    )
+    return None if time.unknown_rates(sample) else time
 
 
 def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> LaunchSample:

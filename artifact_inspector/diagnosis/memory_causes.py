@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from artifact_inspector.diagnosis.attribution import Attribution, attribute, group_by_line
+from artifact_inspector.diagnosis.arithmetic_causes import is_float_arithmetic
+from artifact_inspector.diagnosis.attribution import Attribution, attribute, attribute_repair, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses, without_conflicts
+from artifact_inspector.diagnosis.launch_model import (
+    LaunchModel,
+    with_contiguous_accesses,
+    without_conflicts,
+    without_work,
+)
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 
 LEAST_EXCESS = 1.5
 """Factor over the ideal from which wavefronts, sectors or bytes are excessive."""
 LEAST_LINE_EXCESS = 4.0
 """The same for cache lines on AMD, which other accesses may use."""
+WIDEST_ACCESS = 16
+"""Bytes that a thread accesses by the widest instruction."""
+_ADDRESS_FRACTION = 0.5
+"""Work that is left of the address arithmetic of repeated loads: one of usually two axes repeats them."""
 _READS = ("global_load", "copy")
 _ATOMICS = ("global_atomic", "global_reduction")
-_WARP_ATOMIC_CYCLES = 1.7
-"""Cycles between two integer atomics of warps on one address, whose lanes are combined. Measured on an H200: 1.67 for
-additions of 32 lanes and for single maxima, 1.9 for compare-and-swap."""
-_FLOAT_ATOMIC_CYCLES = 3.5
-"""Cycles between two float atomics of lanes on one address, which are not combined. Measured on an H200."""
-_LANES_COMBINED = 32
+ATOMIC_CYCLES = 1.45
+"""Cycles of an operation of the L2 for atomics. Measured on an H200 (docs/lab/diagnosis.md)."""
+FLOAT_CONFLICT = 2.4
+"""Operations for each further lane of a warp on one address, if it adds floats; integers take one. Measured there."""
 _CHANCE = 3
 """Lanes of the sampled CTAs that random addresses may share."""
 _FLOAT_TYPES = ("F32", "F16", "BF16", "F64", "_f32", "_f16", "_f64")
@@ -38,6 +48,7 @@ def find_memory_causes(model: LaunchModel) -> Iterator[Attribution]:
     yield from _uncoalesced(model)
     yield from _redundant_loads(model)
     yield from _invariant_loads(model)
+    yield from _refetched(model)
     yield from _spills(model)
     yield from _atomics(model)
 
@@ -53,55 +64,82 @@ def _bank_conflicts(model: LaunchModel) -> Iterator[Attribution]:
         if not ideal or actual < LEAST_EXCESS * ideal:
             continue
         conflicting = [s for s in steps if counters.wavefronts[s.index] > counters.wavefronts_ideal[s.index]]
-        share = model.share_of(without_conflicts(model.sample, [step.index for step in conflicting]))
+        indices = [step.index for step in conflicting]
         copies = any(step.kind == "copy" for step in conflicting)
         access = "asynchronous copies conflict" if copies else "shared memory accesses conflict"
-        reason = f"{access} on banks; {actual / ideal:.1f} times the wavefronts of conflict-free ones"
-        yield Attribution(CauseKind.BANK_CONFLICTS, line, share, share or 0.0, reason)
+        factor = f"{actual / ideal:.1f} times the wavefronts without"
+        reason = f"{access} on banks, {factor}; change the tile or the operand's order"
+        repair = partial(without_conflicts, steps=indices)
+        of_line = attribute_repair(model, CauseKind.BANK_CONFLICTS, line, repair, indices, reason)
+        yield of_line if of_line.share is not None else replace(of_line, weight=0.0)
 
 
 def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
     counters, kinds = model.counters, (*_READS, "global_store")
     for line, steps in group_by_line(model, lambda step: step.kind in kinds).items():
         actual, ideal = _total(counters.sectors, steps), _total(counters.sectors_ideal, steps)
-        if not ideal or actual < (LEAST_EXCESS if model.time is not None else LEAST_LINE_EXCESS) * ideal:
+        if not ideal or actual < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS) * ideal:
             continue
-        if model.time is not None and actual - ideal and _shares_sectors(model, steps):
+        if actual > ideal and _shares_sectors(model, steps):
             yield from _narrow_access(model, line, steps)
             continue
         if line in model.chasing_lines:
             continue  # the chain of loads scatters them
-        share = model.share_of(with_contiguous_accesses(model.sample, [step.index for step in steps]))
-        weight = model.instruction_share([step.index for step in steps]) if share is None else share
-        unit = "cache lines" if model.time is None and model.sample.loaded.initial_state is not None else "sectors"
+        unit = "cache lines" if model.is_amd else "sectors"
         reason = (
-            f"neighbouring threads access separate {unit}; {actual / ideal:.1f} times the {unit} of contiguous ones"
+            f"neighbouring threads access separate {unit}, {actual / ideal:.1f} times as many as contiguous ones; "
+            "let them access neighbouring elements"
         )
-        yield Attribution(CauseKind.UNCOALESCED, line, share, weight, reason)
+        yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
 
 
 def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
-    """Whether the accesses of a line use their sectors completely, if not each access by itself."""
-    fetched = sum(model.traffic.new_sectors.get(step.index, 0) for step in steps)
-    return len(steps) > 1 and fetched <= LEAST_EXCESS * _total(model.counters.sectors_ideal, steps)
+    """Whether the accesses of a line use their sectors completely, if not each access by itself.
+
+    Another line may fetch them first: all accesses to its tensors count.
+    """
+    traffic, counters, count = model.traffic, model.counters, len(steps)
+    tensors = {traffic.tensor_of_step.get(step.index) for step in steps} - {None}
+    is_store = any(step.kind == "global_store" for step in steps)
+    same_tensors = [step for step in model.steps if traffic.tensor_of_step.get(step.index) in tensors]
+    steps = [step for step in same_tensors if (step.kind == "global_store") is is_store] or steps
+    fetched = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
+    needed = _total(counters.bytes_requested, steps) / SECTOR if model.is_amd else _total(counters.sectors_ideal, steps)
+    return count > 1 and fetched <= LEAST_EXCESS * needed
 
 
 def _narrow_access(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
-    share = model.share_of(with_contiguous_accesses(model.sample, [step.index for step in steps]))
-    reason = "each thread accesses its elements one by one; their contiguity or alignment is not provable"
-    yield Attribution(CauseKind.NARROW_ACCESS, line, share, share or 0.0, reason)
+    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
+    width = _total(model.counters.bytes_requested, steps) / lanes if lanes else 0.0
+    if width >= WIDEST_ACCESS:
+        return
+    reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"
+    yield _attribute_contiguous(model, CauseKind.NARROW_ACCESS, line, steps, reason)
+
+
+def _attribute_contiguous(
+    model: LaunchModel, kind: CauseKind, line: str, steps: Sequence[ProgramStep], reason: str
+) -> Attribution:
+    indices = [step.index for step in steps]
+    return attribute_repair(model, kind, line, partial(with_contiguous_accesses, steps=indices), indices, reason)
 
 
 def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
     traffic = model.traffic
+    # threads without elements repeat those of others
+    spare_threads = model.sample.loaded.threads / (model.operations.most_elements or model.sample.loaded.threads)
     for line, steps in group_by_line(model, lambda step: step.kind in _READS).items():
         lanes = sum(traffic.active_lanes.get(step.index, 0) for step in steps)
         distinct = sum(traffic.distinct_addresses.get(step.index, 0) for step in steps)
-        if not distinct or lanes < 2 * distinct:
+        if not distinct or lanes < 2 * distinct * max(1.0, spare_threads):
             continue
         names = ", ".join(dict.fromkeys(traffic.tensor_of_step.get(step.index, "memory") for step in steps))
         reason = f"each element of {names} is loaded {lanes / distinct:.0f} times; load it once and broadcast it"
-        yield attribute(model, CauseKind.REDUNDANT_LOAD, line, steps, reason, left=distinct / lanes)
+        vector = (s for s in _steps_of_lines(model, steps) if not s.kind and not s.opcode.startswith(("s_", "U")))
+        left = {step.index: _ADDRESS_FRACTION for step in vector if not is_float_arithmetic(step)}
+        left |= dict.fromkeys((step.index for step in steps), distinct / lanes)
+        repair = partial(without_work, fractions=left)
+        yield attribute_repair(model, CauseKind.REDUNDANT_LOAD, line, repair, left, reason)
 
 
 def _invariant_loads(model: LaunchModel) -> Iterator[Attribution]:
@@ -121,6 +159,31 @@ def _invariant_loads(model: LaunchModel) -> Iterator[Attribution]:
         yield attribute(model, CauseKind.INVARIANT_LOAD, line, steps, reason, left=1 / trips)
 
 
+def _refetched(model: LaunchModel) -> Iterator[Attribution]:
+    """Tensors that device memory delivers several times: the CTAs that share them run too far apart for the L2."""
+    time = model.time
+    if time is None or not model.cycles:
+        return
+    sizes = {region.name: region.stop - region.start for region in model.traffic.regions}
+    scale = SECTOR * model.sample.launch.ctas / len(model.sample.ctas)
+    needed = {
+        name: min(sizes.get(name, count * scale), count * scale) for name, count in model.traffic.sectors_read.items()
+    }
+    again = {name: size / needed[name] for name, size in time.traffic.fetched.items() if needed.get(name)}
+    name = max(again, key=lambda one: again[one] * needed[one], default=None)
+    if name is None or again[name] < LEAST_EXCESS:
+        return
+    fetched = {one: min(size, needed.get(one, size)) for one, size in time.traffic.fetched.items()}
+    once = replace(time, traffic=replace(time.traffic, fetched=fetched))
+    share = max(0.0, 1 - once.score(model.sample) / model.cycles)
+    lines = {step.source_place: None for step in model.steps if model.traffic.tensor_of_step.get(step.index) == name}
+    reason = (
+        f"device memory delivers {name} {again[name]:.1f} times; let CTAs that share it run together "
+        "(order of the grid, GROUP_M)"
+    )
+    yield Attribution(CauseKind.REFETCHED, next(iter(lines), None), share, share, reason)
+
+
 def _spills(model: LaunchModel) -> Iterator[Attribution]:
     spilling = [step for step in model.steps if step.kind in ("local_load", "local_store")]
     executed = model.counters.warps_executed
@@ -134,30 +197,44 @@ def _spills(model: LaunchModel) -> Iterator[Attribution]:
     per_trip = [step for step in spilling if model.is_in_loop(step)]
     where = f"{len(per_trip)} spill accesses in every iteration" if per_trip else f"{len(spilling)} spill accesses"
     registers = model.resources.registers.value
-    limit = f"; {registers} registers per thread do not suffice" if registers else ""
-    yield attribute(model, CauseKind.SPILLS, line, spilling, f"{where}{limit}")
+    limit = f": {registers} registers per thread do not suffice" if registers else ""
+    yield attribute(model, CauseKind.SPILLS, line, spilling, f"{where}{limit}; use smaller tiles or more warps")
 
 
 def _atomics(model: LaunchModel) -> Iterator[Attribution]:
     for line, steps in group_by_line(model, lambda step: step.kind in _ATOMICS).items():
         swaps = [step for step in steps if "CAS" in step.opcode or "cmpswap" in step.opcode]
-        is_loop = len(swaps) >= LEAST_UNROLLED or any(model.is_in_loop(step) for step in swaps)
+        retried = [step for step in _steps_of_lines(model, steps) if step.assumes_swap] if swaps else []
+        is_loop = bool(retried) or len(swaps) >= LEAST_UNROLLED or any(model.is_in_loop(step) for step in swaps)
         hits, serial = _most_on_one_address(model, steps)
         share = None if model.cycles is None else max(0.0, 1 - model.cycles / serial) if serial else 0.0
+        if retried and model.cycles is not None:
+            share = 1 - model.cycles / atomic_cycles(model)
         if swaps and (is_loop or model.sample.unfinished):
             written = "an atomic became" if model.operations.has(line, "tt.atomic_rmw") else "the atomics form"
-            reason = f"{written} a compare-and-swap loop, which repeats when other threads interfere"
+            adders = f"; {hits:,.0f} threads update one address" if hits >= 2 else ""
+            reason = (
+                f"{written} a compare-and-swap loop, which repeats when other threads interfere{adders}; reduce first"
+            )
             of_steps = attribute(model, CauseKind.COMPARE_AND_SWAP, line, _steps_of_lines(model, steps), reason)
-            yield of_steps if share is None else replace(of_steps, share=max(share, of_steps.share or 0.0), weight=1.0)
+            yield replace(of_steps, share=None if share is None else max(share, of_steps.share or 0.0), weight=1.0)
         elif hits >= LEAST_CONTENTION:
             reason = f"{hits:,.0f} atomics of the launch update one address, one after the other; reduce them first"
             yield Attribution(CauseKind.ATOMIC_CONTENTION, line, share, 1.0 if share is None else share, reason)
 
 
 def atomic_cycles(model: LaunchModel) -> float:
-    """Cycles of the atomics on the address that gets most, one after the other; 0 without atomics."""
-    groups = group_by_line(model, lambda step: step.kind in _ATOMICS)
-    return max((_most_on_one_address(model, steps)[1] for steps in groups.values()), default=0.0)
+    """Cycles of the atomics on the address that gets most, one after the other; 0 without atomics.
+
+    A compare-and-swap loop is simulated once. Of those on one address one succeeds per round trip, after other work.
+    """
+    cycles = 0.0
+    for steps in group_by_line(model, lambda step: step.kind in _ATOMICS).values():
+        hits, serial = _most_on_one_address(model, steps)
+        if model.time is not None and any(step.assumes_swap for step in _steps_of_lines(model, steps)):
+            serial = (model.cycles or 0.0) + (hits - 1) * model.time.gpu.timing.atomic
+        cycles = max(cycles, serial)
+    return cycles
 
 
 def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[ProgramStep]:
@@ -175,10 +252,16 @@ def _most_on_one_address(model: LaunchModel, steps: Sequence[ProgramStep]) -> tu
     # a few lanes meet by chance; one CTA's address may be its own
     is_shared = distinct < total / 2 or len(ctas_there) > 1
     certain = max(0, most - _CHANCE) if len(sample.ctas) > 1 and distinct > 1 else most
-    lanes = certain * (sample.launch.ctas / len(sample.ctas) if is_shared and len(sample.ctas) > 1 else 1.0)
-    if any(kind in step.opcode for step in steps for kind in _FLOAT_TYPES):
-        return lanes, lanes * _FLOAT_ATOMIC_CYCLES
-    # lanes of a warp on one address are combined
-    warps = sum(model.counters.warps_executed[step.index] for step in steps)
-    lanes_per_warp = max(1.0, min(_LANES_COMBINED, most / max(1, warps)))
-    return lanes, lanes / lanes_per_warp * _WARP_ATOMIC_CYCLES
+    scale = sample.launch.ctas / len(sample.ctas)
+    lanes = certain * (scale if is_shared and len(sample.ctas) > 1 else 1.0)
+    # all lanes of the launch share the elements of the tensor
+    sizes = {region.name: region.stop - region.start for region in traffic.regions}
+    size = min((sizes.get(traffic.tensor_of_step.get(step.index, ""), 0) for step in steps), default=0)
+    requested = sum(model.counters.bytes_requested[step.index] for step in steps)
+    if size and requested:
+        lanes = max(lanes, total * scale / max(1.0, size * total / requested))
+    per_conflict = FLOAT_CONFLICT if any(kind in step.opcode for step in steps for kind in _FLOAT_TYPES) else 1.0
+    recorded = [step.index for step in steps if step.index in traffic.lane_addresses]
+    hot, even = traffic.count_atomic_operations(recorded, per_conflict, size)
+    hot *= certain / most * (scale if is_shared and len(sample.ctas) > 1 else 1.0)
+    return lanes, ATOMIC_CYCLES * max(hot, even * scale if size else 0.0)

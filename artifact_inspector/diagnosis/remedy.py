@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,8 +19,10 @@ class Remedy:
     """Predicted time before ÷ after."""
     costs: tuple[str, ...]
     """What it takes in addition: registers, shared memory, occupancy."""
+    cause: str
+    """The cause that it removes, or reduces most."""
     verified: bool
-    """Whether the change passed all its checks: the code changes, the first cause disappears or shrinks, the same
+    """Whether the change passed all its checks: the code changes, its cause disappears or shrinks, the same
     bytes are read and written, and a source edit gives equal results in Triton's interpreter."""
 
 
@@ -32,6 +35,19 @@ class RemedySearch:
     tried: int
     """Variants that were compiled and simulated."""
     reason: str
-    """Why there is none; empty if there is one."""
+    """Why there is none, or why not all changes were tried; else empty."""
     edited_files: Mapping[str, str] = field(default_factory=dict)
     """Patch → the whole changed file."""
+
+
+def describe_launch_change(source: str, kernel: str, file: str) -> str:
+    """Where a change that is no edit of the kernel is made: at the calls `kernel[grid](…)`."""
+    lines = [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and ast.unparse(node.func.value) == kernel
+    ]
+    where = f" at {file}:{', '.join(map(str, lines))}" if lines else ""
+    return f"is no edit of the kernel. Set it where {kernel} is launched{where}."

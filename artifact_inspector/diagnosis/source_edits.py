@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
@@ -33,33 +33,50 @@ class SourceEdit:
         return "".join(lines)
 
 
-def propose_edits(source: str, kernel: str, causes: Sequence[Cause]) -> Iterator[SourceEdit]:
+def propose_edits(
+    source: str, kernel: str, causes: Sequence[Cause], numbers: Mapping[str, int] = {}, *, is_blackwell: bool = False
+) -> Iterator[SourceEdit]:
     """Edits of a kernel for its causes, the first cause first.
 
     Args:
         source: text of its file.
         kernel: its name.
         causes: with lines of that file.
+        numbers: integer arguments of the launch.
+        is_blackwell: whether the target has tensor memory, which some flags of loops use.
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == kernel]
+    function = find_kernel(source, kernel)
     proposed = set()
-    for cause in causes if functions else ():
+    if function is None:
+        return
+    for cause in causes:
         rewrite = _REWRITES.get(cause.kind)
-        line = int(cause.line.rpartition(":")[2]) if cause.line is not None else 0
-        for edit in () if rewrite is None else rewrite(_KernelText(source, functions[0]), line, cause.kind):
-            if edit.text != source and edit.text not in proposed:
-                proposed.add(edit.text)
-                yield edit
+        lines = [int(one.rpartition(":")[2]) for one in (cause.line, *cause.more_lines) if one is not None]
+        for line in lines if rewrite is not None else ():
+            assert rewrite is not None
+            text = KernelText(source, function, numbers, is_blackwell=is_blackwell)
+            for edit in rewrite(text, line, cause.kind):
+                if edit.text != source and edit.text not in proposed:
+                    proposed.add(edit.text)
+                    yield edit
 
 
-class _KernelText:
+def find_kernel(source: str, name: str) -> ast.FunctionDef | None:
+    """The function of a kernel; None if there is none, or the file is no Python."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return None
+    return next((node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name), None)
+
+
+class KernelText:
     """A kernel's statements, and edits of its lines."""
 
-    def __init__(self, source: str, function: ast.FunctionDef) -> None:
+    def __init__(
+        self, source: str, function: ast.FunctionDef, numbers: Mapping[str, int], *, is_blackwell: bool
+    ) -> None:
+        self.numbers, self.is_blackwell = numbers, is_blackwell
         self.lines = source.splitlines(True)
         self.function = function
         self.statements = [
@@ -129,7 +146,8 @@ def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def _calls(node: ast.AST, name: str) -> list[ast.Call]:
+def calls_of(node: ast.AST, name: str) -> list[ast.Call]:
+    """The calls of a method, such as `tl.load`."""
     return [
         one
         for one in ast.walk(node)
@@ -137,10 +155,10 @@ def _calls(node: ast.AST, name: str) -> list[ast.Call]:
     ]
 
 
-def _arange(kernel: _KernelText, node: ast.AST) -> str | None:
+def _arange(kernel: KernelText, node: ast.AST) -> str | None:
     """The extent of the first `tl.arange(0, N)` that an expression depends on."""
     values = [node, *(one.value for name in sorted(kernel.reaching(node)) for one in kernel.definitions.get(name, ()))]
-    calls = [call for value in values for call in _calls(value, "arange") if len(call.args) == 2]
+    calls = [call for value in values for call in calls_of(value, "arange") if len(call.args) == 2]
     return ast.unparse(calls[0].args[1]) if calls else None
 
 
@@ -161,10 +179,10 @@ class _Renamer(ast.NodeTransformer):
         return ast.parse(f"tl.arange(0, {self.extent} // {self.step}) * {self.step}", mode="eval").body
 
 
-def _load_once(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _load_once(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Load each element that a division repeats once, and repeat it in registers."""
     for statement in kernel.at(line):
-        loads = _calls(statement, "load")
+        loads = calls_of(statement, "load")
         if not isinstance(statement, ast.Assign) or len(loads) != 1 or not loads[0].args:
             continue
         closure = [loads[0], *(d.value for name in kernel.reaching(loads[0]) for d in kernel.definitions.get(name, ()))]
@@ -189,7 +207,7 @@ def _axis_of(tree: ast.AST, division: ast.BinOp) -> int | None:
 
 
 def _repeat_words(
-    kernel: _KernelText, statement: ast.Assign, load: ast.Call, division: ast.BinOp, tree: ast.AST, kind: CauseKind
+    kernel: KernelText, statement: ast.Assign, load: ast.Call, division: ast.BinOp, tree: ast.AST, kind: CauseKind
 ) -> Iterator[SourceEdit]:
     extent, step, target = _arange(kernel, division.left), ast.unparse(division.right), _target(statement)
     axis = _axis_of(tree, division)
@@ -201,7 +219,7 @@ def _repeat_words(
         if any(
             ast.unparse(call.args[1]) == extent
             for value in kernel.definitions.get(name, ())
-            for call in _calls(value, "arange")
+            for call in calls_of(value, "arange")
         )
     }
     cloned = {n for n in kernel.reaching(load) if n in kernel.definitions and {n, *_deep(kernel, n)} & repeated}
@@ -235,11 +253,11 @@ def _repeat_words(
     yield SourceEdit(f"line {statement.lineno}: load {target} once per {step} elements and repeat it", kind, text)
 
 
-def _deep(kernel: _KernelText, name: str) -> set[str]:
+def _deep(kernel: KernelText, name: str) -> set[str]:
     return set().union(*(kernel.reaching(one.value) for one in kernel.definitions.get(name, ())), set())
 
 
-def _hoist(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _hoist(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Move loads whose operands no iteration changes to before their loop."""
     loops = [loop for statement in kernel.at(line) for loop in kernel.loops_around(statement)]
     if not loops:
@@ -250,7 +268,7 @@ def _hoist(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEd
     moved, removed, names = "", dict[int, str | None](), []
     for statement in kernel.statements:
         target = _target(statement)
-        is_load = isinstance(statement, ast.Assign) and target is not None and _calls(statement, "load")
+        is_load = isinstance(statement, ast.Assign) and target is not None and calls_of(statement, "load")
         if is_load and kernel.loops_around(statement)[-1:] == [loop] and not changed & _names(statement.value):
             moved += f"{kernel.indent(loop)}{ast.unparse(statement)}\n"
             removed.update(dict.fromkeys(range(statement.lineno, (statement.end_lineno or 0) + 1)))
@@ -262,14 +280,14 @@ def _hoist(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEd
         yield SourceEdit(label, kind, kernel.replaced(removed, {loop.lineno: moved}))
 
 
-def _use_tf32(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _use_tf32(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """All dots on the matrix unit with tf32 operands."""
     changes: dict[int, str | None] = {}
     for statement in kernel.statements:
-        if not _calls(statement, "dot"):
+        if not calls_of(statement, "dot"):
             continue
         changed = copy.deepcopy(statement)
-        for dot in _calls(changed, "dot"):
+        for dot in calls_of(changed, "dot"):
             dot.keywords = [one for one in dot.keywords if one.arg not in ("input_precision", "allow_tf32")]
             dot.keywords.append(ast.keyword("input_precision", ast.Constant("tf32")))
         changes.update(kernel.rewrite(statement, changed))
@@ -289,7 +307,7 @@ class _CastRemover(ast.NodeTransformer):
         return node.func.value if is_cast and ast.unparse(node.args[0]) == self.dtype else node  # type: ignore[attr-defined]
 
 
-def _narrow_offsets(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _narrow_offsets(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Offsets in 32 bits."""
     changes: dict[int, str | None] = {}
     for statement in kernel.statements:
@@ -300,24 +318,24 @@ def _narrow_offsets(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator
     yield SourceEdit(f"line {line}: 32-bit offsets", kind, kernel.replaced(changes, {}), cost)
 
 
-def _narrow_dot(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _narrow_dot(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """A dot of its operands as loaded."""
     changes: dict[int, str | None] = {}
-    names = {name for one in kernel.at(line) for dot in _calls(one, "dot") for name in _names(dot)}
+    names = {name for one in kernel.at(line) for dot in calls_of(one, "dot") for name in _names(dot)}
     for statement in [*kernel.at(line), *(one for name in names for one in kernel.definitions.get(name, ()))]:
-        if _calls(statement, "dot") or _calls(statement, "load"):
+        if calls_of(statement, "dot") or calls_of(statement, "load"):
             changed = _CastRemover("tl.float32").visit(copy.deepcopy(statement))
             if ast.dump(changed) != ast.dump(statement):
                 changes.update(kernel.rewrite(statement, changed))
     yield SourceEdit(f"line {line}: multiply the operands as they are loaded", kind, kernel.replaced(changes, {}))
 
 
-def _reduce_once(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _reduce_once(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Sums per lane in the loop, and one reduction after it."""
     for statement in kernel.at(line):
         loops, name = kernel.loops_around(statement), _target(statement)
         is_sum = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
-        sums = _calls(statement, "sum")
+        sums = calls_of(statement, "sum")
         if not loops or name is None or not is_sum or len(sums) != 1 or sums[0] is not statement.value:
             continue
         extent = _arange(kernel, sums[0].args[0])
@@ -333,11 +351,164 @@ def _reduce_once(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[So
         yield SourceEdit(f"line {statement.lineno}: sum per lane, and reduce after the loop", kind, text)
 
 
-_REWRITES: dict[CauseKind, Callable[[_KernelText, int, CauseKind], Iterator[SourceEdit]]] = {
+def _flag_loop(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+    """Flags of the innermost loop around a line: stages, unrolling, and those of nested loops and of Blackwell."""
+    loops = [loop for statement in kernel.at(line) for loop in kernel.loops_around(statement)]
+    loop = loops[-1] if loops else None
+    if not isinstance(loop, ast.For) or _range_of(loop) is None:
+        return
+    multiplies = bool(calls_of(loop, "dot"))
+    flags = ["num_stages=3", "num_stages=5"] if not multiplies else []
+    flags += ["loop_unroll_factor=4"] if not multiplies else []
+    flags += ["flatten=True"] if len(loops) > 1 else []
+    flags += ["warp_specialize=True", "disallow_acc_multi_buffer=True"] if kernel.is_blackwell and multiplies else []
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        changed = copy.deepcopy(loop.iter)
+        assert isinstance(changed, ast.Call)
+        changed.func = ast.parse("tl.range", mode="eval").body
+        changed.keywords = [one for one in changed.keywords if one.arg != name]
+        changed.keywords.append(ast.keyword(name, ast.parse(value, mode="eval").body))
+        header = f"{kernel.indent(loop)}for {ast.unparse(loop.target)} in {ast.unparse(changed)}:\n"
+        yield SourceEdit(f"line {loop.lineno}: tl.range with {flag}", kind, kernel.replaced({loop.lineno: header}, {}))
+
+
+def _range_of(loop: ast.For) -> ast.Call | None:
+    """The `range` or `tl.range` of a loop whose header is one line."""
+    name = ast.unparse(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
+    is_range = name in ("range", "tl.range") and loop.iter.end_lineno == loop.lineno < loop.body[0].lineno
+    return loop.iter if is_range and isinstance(loop.iter, ast.Call) else None
+
+
+class _MaskRemover(ast.NodeTransformer):
+    """Removes some masks from loads and stores."""
+
+    def __init__(self, masks: set[str]) -> None:
+        self.masks = masks
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if any(one.arg == "mask" and ast.unparse(one.value) in self.masks for one in node.keywords):
+            node.keywords = [one for one in node.keywords if one.arg not in ("mask", "other")]
+        return node
+
+
+def _peel_tail(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+    """Complete blocks without the mask of the loop's bound, and the tail with it."""
+    loops = [loop for statement in kernel.at(line) for loop in kernel.loops_around(statement)]
+    loop = loops[-1] if loops else None
+    call = _range_of(loop) if isinstance(loop, ast.For) else None
+    if not isinstance(loop, ast.For) or call is None or len(call.args) != 3 or not isinstance(loop.target, ast.Name):
+        return
+    stop, step = (ast.unparse(argument) for argument in call.args[1:])
+    masks = set()
+    for load in (one for name in ("load", "store") for one in calls_of(loop, name)):
+        for mask in (one.value for one in load.keywords if one.arg == "mask"):
+            tests = (
+                [d.value for d in kernel.definitions.get(ast.unparse(mask), ())]
+                if isinstance(mask, ast.Name)
+                else [mask]
+            )
+            if len(tests) == 1 and _tests_bound(kernel, tests[0], loop.target.id, stop, step):
+                masks.add(ast.unparse(mask))
+    if not masks:
+        return
+    complete = copy.deepcopy(loop)
+    for statement in complete.body:
+        _MaskRemover(masks).visit(statement)
+    first, tail = copy.deepcopy(call), copy.deepcopy(call)
+    boundary = ast.parse(f"({stop}) // {step} * {step}", mode="eval").body
+    first.args[1], tail.args[0] = boundary, boundary
+    complete.iter = first
+    header = f"{kernel.indent(loop)}for {loop.target.id} in {ast.unparse(tail)}:\n"
+    indent = kernel.indent(loop)
+    block = "".join(f"{indent}{row}\n" for row in ast.unparse(ast.fix_missing_locations(complete)).splitlines())
+    text = kernel.replaced({loop.lineno: header}, {loop.lineno: block})
+    cost = "code size (the loop's body is there twice)"
+    yield SourceEdit(f"line {loop.lineno}: complete blocks without masks, then the tail", kind, text, cost)
+
+
+def _tests_bound(kernel: KernelText, test: ast.AST, index: str, stop: str, step: str) -> bool:
+    """Whether a test is `index + tl.arange(0, step) < stop`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
+        return False
+    reached = {*_names(test.left), *kernel.reaching(test.left)}
+    return ast.unparse(test.comparators[0]) == stop and index in reached and _arange(kernel, test.left) == step
+
+
+class _ProgramNamer(ast.NodeTransformer):
+    """Replaces the program ids of both axes by names."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        text = ast.unparse(node)
+        return {"tl.program_id(0)": ast.Name("grouped_0"), "tl.program_id(1)": ast.Name("grouped_1")}.get(text, node)
+
+
+def _group_programs(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+    """CTAs in groups of columns, so that those that run together share rows and columns."""
+    changes: dict[int, str | None] = {}
+    ids = set()
+    for statement in kernel.statements:
+        ids |= {ast.unparse(call) for call in calls_of(statement, "program_id")}
+        changed = _ProgramNamer().visit(copy.deepcopy(statement))
+        if ast.dump(changed) != ast.dump(statement):
+            changes.update(kernel.rewrite(statement, changed))
+    if ids < {"tl.program_id(0)", "tl.program_id(1)"} or not changes:
+        return
+    first = min(kernel.function.body[bool(ast.get_docstring(kernel.function))].lineno, *changes)
+    sizes = "tl.program_id(1), tl.program_id(0), tl.num_programs(1), tl.num_programs(0)"
+    for group in (8, 4):
+        text = f"{kernel.indent(kernel.function.body[0])}grouped_1, grouped_0 = tl.swizzle2d({sizes}, {group})\n"
+        yield SourceEdit(f"CTAs in groups of {group} (tl.swizzle2d)", kind, kernel.replaced(changes, {first: text}))
+
+
+class _FactorMarker(ast.NodeTransformer):
+    """Marks products with some arguments as multiples of 16."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        factors = {ast.unparse(node.left), ast.unparse(node.right)}
+        if not isinstance(node.op, ast.Mult) or not self.names & factors:
+            return node
+        ranks = [
+            len(one.slice.elts)
+            for one in ast.walk(node)
+            if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Tuple)
+        ]
+        multiples = ", ".join(["16"] * max(ranks, default=1))
+        return ast.parse(f"tl.multiple_of({ast.unparse(node)}, [{multiples}])", mode="eval").body
+
+
+def _mark_multiples(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+    """Offsets that are multiples of 16 in this launch, so that accesses can be wide."""
+    names = {name for name, value in kernel.numbers.items() if value > 1 and value % 16 == 0}
+    statements = [*kernel.at(line)]
+    reached = set().union(*(kernel.reaching(one) for one in statements), set())
+    statements += [one for name in reached for one in kernel.definitions.get(name, ())]
+    changes: dict[int, str | None] = {}
+    for statement in statements:
+        changed = _FactorMarker(names).visit(copy.deepcopy(statement))
+        if ast.dump(changed) != ast.dump(statement):
+            changes.update(kernel.rewrite(statement, changed))
+    used = sorted(names & reached)
+    cost = f"{', '.join(used)} must stay a multiple of 16"
+    yield SourceEdit(f"line {line}: mark offsets as multiples of 16", kind, kernel.replaced(changes, {}), cost)
+
+
+_REWRITES: dict[CauseKind, Callable[[KernelText, int, CauseKind], Iterator[SourceEdit]]] = {
     CauseKind.REDUNDANT_LOAD: _load_once,
     CauseKind.INVARIANT_LOAD: _hoist,
     CauseKind.FP32_DOT: _use_tf32,
     CauseKind.WIDE_DOT: _narrow_dot,
     CauseKind.INT64: _narrow_offsets,
     CauseKind.REDUCTION_PER_TRIP: _reduce_once,
+    CauseKind.SERIAL_LOOP: _flag_loop,
+    CauseKind.DRAINED_PIPELINE: _flag_loop,
+    CauseKind.MASKS: _peel_tail,
+    CauseKind.REFETCHED: _group_programs,
+    CauseKind.NARROW_ACCESS: _mark_multiples,
 }

@@ -15,10 +15,20 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Instruction, Module, SourceLine, Stage
 from artifact_inspector.model.tensor import TensorType
 
-_WIDER: Mapping[str, tuple[str, ...]] = {"f32": ("f16", "bf16"), "f64": ("f32", "f16", "bf16")}
+_BYTES = ("i8", "f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ")
+_WIDER: Mapping[str, tuple[str, ...]] = {
+    "f32": ("f16", "bf16", *_BYTES),
+    "f64": ("f32", "f16", "bf16"),
+    "f16": _BYTES,
+    "bf16": _BYTES,
+}
 """Operand type of a dot → the loaded types that a matrix unit multiplies without conversion."""
+CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "tt.fp_to_fp")
+_WIDENS = ("arith.extf", "arith.sitofp", "arith.uitofp", "tt.fp_to_fp")
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
-_PASSES_VALUES = ("arith.extf", "tt.reshape", "tt.trans", "ttg.convert_layout", "tt.fp_to_fp")
+DOTS = ("tt.dot", "tt.dot_scaled")
+_PASSES_VALUES = ("tt.reshape", "tt.trans", "ttg.convert_layout", *_WIDENS)
+_REDUCTIONS = ("tt.reduce", "tt.scan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class SourceOperations:
     """Rows, columns and depth of the smallest dot."""
     grows_tile: tuple[bool, bool] = (False, False)
     """Whether CTAs with other rows, or other columns, of that dot read the same second, or first, operand."""
+    converts_bytes: frozenset[str] = frozenset()
+    """Lines that convert integers or 8-bit floats: several instructions, or slow ones, for each element."""
+    needed_reductions: frozenset[str] = frozenset()
+    """Lines of reductions whose result enters a product."""
     wide_dots: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Line of a dot → type of its operands, narrower type that was loaded."""
     dot_operands: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -47,6 +61,10 @@ class SourceOperations:
     """The lines of each loop."""
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
+
+    def multiplies_at(self, line: str | None) -> bool:
+        """Whether a line is in a loop with matrix products."""
+        return any(line in lines and any(self.has(one, *DOTS) for one in lines) for lines in self.loops)
 
     def has(self, line: str | None, *opcodes: str) -> bool:
         """Whether a line has one of these operations."""
@@ -81,6 +99,8 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         divides=frozenset(_dividing_lines(values)),
         dot_tile=_dot_tile(function, module),
         grows_tile=_grows_tile(function),
+        converts_bytes=frozenset(_byte_conversion_lines(function, module)),
+        needed_reductions=frozenset(_needed_reductions(values)),
         wide_dots=dict(_wide_dots(module, values)),
         dot_operands=_dot_operands(values),
         loops=_loop_lines(function),
@@ -155,7 +175,7 @@ def _grows_tile(function: Function) -> tuple[bool, bool]:
     ids = analysis.program_ids()
     divided = {name for one in analysis.instructions(*DIVISIONS) for name in analysis.origins(one.reads[0])}
     swizzled = {axis for axis, names in ids.items() if not divided.isdisjoint(names)}
-    for dot in analysis.instructions("tt.dot", "tt.dot_scaled"):
+    for dot in analysis.instructions(*DOTS):
         rows, columns = (
             {axis for axis, names in ids.items() if not names.isdisjoint(analysis.origins(operand))}
             for operand in dot.reads[:2]
@@ -168,25 +188,41 @@ def _dot_tile(function: Function, module: Module) -> tuple[int, int, int] | None
     tiles = []
     for instruction in function.instructions:
         types = [tile for tile in _types(instruction, module) if len(tile.shape) == 2]
-        if instruction.opcode in ("tt.dot", "tt.dot_scaled") and len(types) > 2:
+        if instruction.opcode in DOTS and len(types) > 2:
             tiles.append((types[0].shape[0], types[1].shape[1], types[0].shape[1]))
     return min(tiles, default=None, key=lambda tile: tile[0] * tile[1] * tile[2])
 
 
 def _wide_dots(module: Module, values: _ValueGraph) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Both operands are loaded with fewer bits, or one is, and the other is computed from wide products."""
     for instruction, _, reads in values.instructions:
-        line = _line_of(instruction)
-        if instruction.opcode != "tt.dot" or line is None:
+        line, types = _line_of(instruction), _types(instruction, module)
+        if instruction.opcode != "tt.dot" or line is None or not types:
             continue
-        for operand in reads[:2]:
-            for origin in values.definitions([operand], _PASSES_VALUES):
-                types = _types(origin, module)
-                if (
-                    origin.opcode == "arith.extf"
-                    and len(types) > 1
-                    and types[0].element in _WIDER.get(types[-1].element, ())
-                ):
-                    yield line, (types[-1].element, types[0].element)
+        loaded = [_loaded_type(operand, module, values) for operand in reads[:2]]
+        wide = types[0].element
+        narrow = [one for one in loaded if one in _WIDER.get(wide, ())]
+        can_round = wide in ("f32", "f64") and narrow and narrow[0] not in _BYTES
+        if len(narrow) == 2 or (narrow and can_round and None in loaded):
+            yield line, (wide, str(narrow[0]))
+
+
+def _loaded_type(operand: str, module: Module, values: _ValueGraph) -> str | None:
+    """Element type with which an operand is loaded; None if it is computed."""
+    for origin in values.definitions([operand], _PASSES_VALUES):
+        types = _types(origin, module)
+        if origin.opcode in ("tt.load", "tt.descriptor_load") and types:
+            return types[-1].element.removeprefix("!tt.ptr<").rstrip(">")
+    return None
+
+
+def _needed_reductions(values: _ValueGraph) -> Iterator[str]:
+    """Reductions whose result enters a product, as in attention: no later one can replace them."""
+    for instruction, _, reads in values.instructions:
+        if instruction.opcode in DOTS:
+            for origin in values.definitions(reads[:2]):
+                if origin.opcode in _REDUCTIONS and (line := _line_of(origin)) is not None:
+                    yield line
 
 
 def _loop_lines(function: Function) -> tuple[frozenset[str], ...]:
@@ -219,6 +255,15 @@ def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:
         if name == "arith.muli" or name in DIVISIONS:
             types, line = _types(instruction, module), _line_of(instruction)
             if line is not None and types and types[-1].element == "i64":
+                yield line
+
+
+def _byte_conversion_lines(function: Function, module: Module) -> Iterator[str]:
+    for instruction in function.instructions:
+        line = _line_of(instruction)
+        if line is not None and instruction.opcode in CONVERSIONS:
+            elements = {one.element for one in _types(instruction, module)}
+            if not elements <= {"f16", "bf16", "f32"}:
                 yield line
 
 

@@ -1,9 +1,8 @@
 """Traffic between L2 and device memory: the accesses of all CTAs, in the order of their execution.
 
-CTAs start in launch order, as many as are resident, and each is replaced when it ends. All proceed at the same
-rate, except that of several CTAs on one SM the older ones are slightly faster. Their accesses pass one LRU
-cache of the L2's sectors. It is smaller than the L2, because the halves of an L2 both hold data that SMs of both
-sides read.
+CTAs start in launch order, as many as are resident, and each is replaced when it ends. All proceed at the same rate,
+except that of several CTAs on one SM the older ones are slightly faster. Their accesses pass one LRU cache of the L2's
+sectors. It is smaller than the L2, because the halves of an L2 both hold data that SMs of both sides read.
 
 The constants below were set once, before they were compared with the measurements in docs/lab/l2.md.
 
@@ -121,11 +120,7 @@ def find_read_misses(
 ) -> NDArray[np.float64]:
     """How likely each access is a read that comes from device memory: the mean over the usable shares of the L2.
 
-    Args:
-        stream: accesses of the CTAs that start first.
-        ctas_per_multiprocessor: resident CTAs.
-        multiprocessors: of the GPU.
-        l2_bytes: size of the L2.
+    Arguments as of `estimate_l2`; the stream may be that of the CTAs that start first.
     """
     events = stream.events()
     order = _execution_order(stream, ctas_per_multiprocessor, multiprocessors, AGE_ADVANTAGE)

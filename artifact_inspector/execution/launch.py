@@ -194,7 +194,8 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
                 [*numbers[:_MOST_NAMES_LISTED], *(["…"] if len(numbers) > _MOST_NAMES_LISTED else [])]
             )
             raise UsageError(
-                f"Grid expression {text!r} uses {name}, which is not a known number.", f"Known: {known_names}."
+                f"Grid expression {text!r} uses {name}, which is not a known number.",
+                f"Known: {known_names}." if known_names else f"Give it: --arg {name}=VALUE.",
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names, text)

@@ -10,7 +10,8 @@
 | `matrix_load_instructions` | `smsp__inst_executed_op_ldsm` |
 | `global_load_sectors`, `global_store_sectors` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`, `_st` |
 | `shared_wavefronts`, `shared_wavefronts_ideal` | `memory_l1_wavefronts_shared`, `_ideal` |
-| `dram_bytes_read` | `dram__bytes_read.sum` |
+| `dram_bytes_read`, `dram_bytes_written` | `dram__bytes_read.sum`, `dram__bytes_write.sum` |
+| `local_load_sectors`, `local_store_sectors` | `l1tex__t_sectors_pipe_lsu_mem_local_op_ld`, `_st` |
 
 **Source** Nsight Compute documentation, "Metrics Reference".
 """
@@ -22,10 +23,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.files.binaries import read_cubin
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,10 @@ class Counters:
     shared_atomic_instructions: int | None
     local_load_instructions: int | None
     local_store_instructions: int | None
+    local_load_sectors: int | None
+    """32-byte sectors of spilled registers that warps load; those that L1 lacks come from L2."""
+    local_store_sectors: int | None
+    """The same for stores; all of them go through to L2."""
     global_load_sectors: int | None
     """32-byte sectors requested by loads and asynchronous copies."""
     global_load_sectors_ideal: int | None
@@ -81,6 +88,8 @@ class Counters:
     unique_bytes_written: int | None
     dram_bytes_read: CounterRange | None
     """Bytes fetched from device memory into a cold L2."""
+    dram_bytes_written: CounterRange | None
+    """Bytes of the launch that L2 writes to device memory before it ends."""
     flop: Mapping[str, int] | None
     """Type → floating-point operations of lanes whose guard holds; a multiply-add counts as two."""
     barriers: int | None
@@ -88,7 +97,7 @@ class Counters:
     divergent_branches: int | None
     """Branches of warps whose lanes diverged."""
     masked_lanes: int | None
-    """Inactive lanes of global loads, stores and copies."""
+    """Inactive lanes of global loads, stores and copies of which another lane of the CTA is active."""
     memory_lanes: int | None
     """All lanes of these, active or not."""
 
@@ -141,13 +150,14 @@ _SECTORS_ON_AMD = "AMD caches transfer whole lines: see cache_lines"
 NOT_ON_AMD: Mapping[str, str] = {
     **dict.fromkeys(_SECTOR_COUNTERS, _SECTORS_ON_AMD),
     **dict.fromkeys(("shared_wavefronts", "shared_wavefronts_ideal"), "passes over LDS are not counted"),
-    "dram_bytes_read": "cache line fills of AMD are not modelled",
+    **dict.fromkeys(("dram_bytes_read", "dram_bytes_written"), "cache line fills of AMD are not modelled"),
+    **dict.fromkeys(("local_load_sectors", "local_store_sectors"), "accesses to scratch memory are not sized"),
 }
 """Counter → why it is not available for AMD."""
 
 
 def total_counters(
-    run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None = None
+    run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None = None, resident_ctas: int | None = None
 ) -> tuple[Counters, Mapping[str, str]]:
     """The counters of a run, and the reason for each that is null.
 
@@ -155,18 +165,25 @@ def total_counters(
         run: of a launch.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
         l2: the modelled traffic, if the launch may not fit in L2.
+        resident_ctas: of the GPU, whose spilled registers share the L2.
     """
-    return _CounterTotals(run, l2_bytes, l2).counters()
+    return _CounterTotals(run, l2_bytes, l2, resident_ctas).counters()
 
 
 class _CounterTotals:
     """Totals counters, and records why one is unknown."""
 
-    def __init__(self, run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None) -> None:
-        self.run = run
-        self.l2_bytes = l2_bytes
-        self.l2 = l2
+    def __init__(
+        self, run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None, resident_ctas: int | None
+    ) -> None:
+        self.run, self.l2_bytes, self.l2 = run, l2_bytes, l2
+        self.fits_l2 = fits_in_l2(run, l2_bytes, resident_ctas)
         self.steps = run.loaded.program.steps
+        self.spilled = {
+            kind: sum(local_bytes(run.counters, step) for step in self.steps if step.kind == kind)
+            for kind in LOCAL_KINDS
+        }
+        """Kind of access → bytes of local memory that lanes access."""
         self.unknown_reasons: dict[str, str] = {}
         ended = list(dict.fromkeys(f"{_step_place(end.step)}: {', '.join(end.reasons)}" for end in run.unfinished))
         self.stop_reason = "; ".join(ended[:3]) or None
@@ -188,7 +205,10 @@ class _CounterTotals:
             totals[f"unique_bytes_{name}"] = self._known_or_none(
                 f"unique_bytes_{name}", value, kinds, counts_bytes=True
             )
+        for kind, size in self.spilled.items():
+            totals[f"{kind}_sectors"] = self._known_or_none(f"{kind}_sectors", size // SECTOR)
         totals["dram_bytes_read"] = self._dram_bytes_read()
+        totals["dram_bytes_written"] = self._dram_bytes_written()
         totals["cache_lines"] = None
         if self.run.loaded.initial_state is not None:
             totals["cache_lines"] = self._known_or_none(
@@ -198,8 +218,11 @@ class _CounterTotals:
                 totals[name], self.unknown_reasons[name] = None, reason
         totals["flop"] = self._known_or_none("flop", self._total_flop())
         totals["divergent_branches"] = self._known_or_none("divergent_branches", sum(counts.divergent_warps))
-        lanes = self.run.loaded.program.warp_size * self._sum_of_kinds(counts.warps_executed, _GLOBAL_KINDS)
-        active = self._sum_of_kinds(counts.active_threads, _GLOBAL_KINDS)
+        # a pipeline's last iterations execute copies of nothing: no CTA's lanes are switched off one by one
+        threads, warp_size = self.run.loaded.threads, self.run.loaded.program.warp_size
+        issued = [warp_size * warps for warps in counts.warps_executed]
+        used = [min(each, threads * (ctas or each)) for each, ctas in zip(issued, counts.accessing_ctas, strict=True)]
+        lanes, active = (self._sum_of_kinds(counter, _GLOBAL_KINDS) for counter in (used, counts.active_threads))
         totals["memory_lanes"] = self._known_or_none("memory_lanes", lanes)
         totals["masked_lanes"] = self._known_or_none("masked_lanes", lanes - active, _GLOBAL_KINDS)
         names = {entry.name for entry in fields(Counters)}
@@ -244,34 +267,56 @@ class _CounterTotals:
                 flop_by_type[kind] += flop_per_lane * self.run.counters.threads_executed[step.index]
         return {kind: count for kind, count in sorted(flop_by_type.items()) if count}
 
+    def _dram_bytes_written(self) -> CounterRange | None:
+        """What exceeds the L2 at least; at most every written sector, once if all fits in L2, else per request.
+
+        Spilled registers are dirty lines: the L2 writes them when it needs their space.
+        """
+        if self._known_or_none("dram_bytes_written", 0, _WRITING_KINDS, counts_bytes=True) is None:
+            return None
+        written = self.run.memory.count_sectors()[1] * SECTOR
+        low = 0 if self.l2_bytes is None else max(0, written - self.l2_bytes)
+        if self.fits_l2:
+            return CounterRange(low, written)
+        requested = self._sum_of_kinds(self.run.counters.sectors, _WRITING_KINDS) * SECTOR
+        return CounterRange(low, max(written, requested) + self.spilled["local_store"])
+
     def _dram_bytes_read(self) -> CounterRange | None:
         """Code, and every sector once if all of it fits in L2, otherwise as often as the model says.
 
-        Local memory of spilled registers may be fetched as often as it is accessed: its place in L2 is not modelled.
+        Spilled registers fill whole sectors: they are fetched only when they are loaded again.
         """
         if self._known_or_none("dram_bytes_read", 0, (*_READING_KINDS, *_WRITING_KINDS), counts_bytes=True) is None:
             return None
-        sectors, sectors_written = self.run.memory.count_sectors()
-        code = self.run.loaded.program.code_bytes
+        sectors, code = self.run.memory.count_sectors()[0], self.run.loaded.program.code_bytes
         low = sectors * SECTOR + code
-        footprint = (sectors + sectors_written) * SECTOR
         requested_bytes = self._sum_of_kinds(self.run.counters.sectors, ("global_load", "copy")) * SECTOR + code
-        spilled_bytes = sum(
-            self.run.counters.warps_executed[step.index] * 32 * local_bytes_per_lane(step.opcode)
-            for step in self.steps
-            if step.kind in LOCAL_KINDS
-        )
-        if spilled_bytes:
-            return CounterRange(low, max(low, requested_bytes) + spilled_bytes)
-        if self.l2_bytes is not None and footprint <= USABLE_L2_SHARE * self.l2_bytes:
+        if self.fits_l2:
             return CounterRange(low, low)
+        if any(self.spilled.values()):
+            return CounterRange(low, max(low, requested_bytes) + self.spilled["local_load"])
         if self.l2 is not None:
             return CounterRange(
                 round(sectors * SECTOR * self.l2.low) + code, round(sectors * SECTOR * self.l2.high) + code
             )
-        if self.l2_bytes is not None and footprint <= self.l2_bytes:
-            return CounterRange(low, low)
         return CounterRange(low, max(low, requested_bytes))
+
+
+def fits_in_l2(run: SimulatedLaunch, l2_bytes: int | None, resident_ctas: int | None) -> bool:
+    """Whether all tensors, and the local memory of the resident CTAs, fit in the usable part of the L2."""
+    loaded, size = run.loaded, sum(run.memory.count_sectors()) * SECTOR
+    if any(local_bytes(run.counters, step) for step in loaded.program.steps):
+        cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
+        if cubin is None or cubin.frame_bytes is None or resident_ctas is None:
+            return False
+        size += cubin.frame_bytes * loaded.threads * min(run.launch.ctas, resident_ctas)
+    return l2_bytes is not None and size <= USABLE_L2_SHARE * l2_bytes
+
+
+def local_bytes(counters: StepCounters, step: ProgramStep) -> int:
+    """Bytes of spilled registers that the lanes of an instruction load or store."""
+    lanes = counters.threads_executed[step.index] if step.kind in LOCAL_KINDS else 0
+    return lanes * local_bytes_per_lane(step.opcode)
 
 
 def local_bytes_per_lane(opcode: str) -> int:

@@ -11,8 +11,15 @@ from artifact_inspector.execution.cta_order import CtaOrder, find_cta_order
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess, WarpAccess
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
 from artifact_inspector.execution.interpreter.program import ProgramStep
-from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
-from artifact_inspector.execution.launch_counters import COPY_KINDS, LOCAL_KINDS, Counters, total_counters
+from artifact_inspector.execution.l2_cache import L2Estimate, estimate_l2
+from artifact_inspector.execution.launch_counters import (
+    COPY_KINDS,
+    LOCAL_KINDS,
+    Counters,
+    fits_in_l2,
+    local_bytes,
+    total_counters,
+)
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStall, estimate_time
 
@@ -34,6 +41,8 @@ class LinePrediction:
     wavefronts_ideal: int | None
     cache_lines: int | None
     """L1 cache lines requested on AMD; null for NVIDIA."""
+    local_sectors: int | None = None
+    """32-byte sectors of spilled registers; null for AMD."""
     is_copy: bool = False
     """Whether it copies from global to shared memory."""
 
@@ -109,6 +118,8 @@ class Prediction:
     """Totals by source line."""
     opcodes: Mapping[str, int]
     """Opcode without modifiers → instructions executed."""
+    has_matrix_products: bool
+    """Whether the tensor pipe multiplies matrices: on Hopper, it also runs `HFMA2.MMA`, which moves constants."""
     unsupported_opcodes: tuple[str, ...]
     """Opcodes that are not supported, so that their results are unknown."""
     out_of_bounds: tuple[OutOfBoundsReport, ...]
@@ -154,7 +165,7 @@ def predict_counters(
         limit: steps after which a sampled CTA counts as endless; None predicts no time.
     """
     l2 = _estimate_l2(run, l2_bytes, wave, multiprocessors)
-    counters, unknown = total_counters(run, l2_bytes, l2)
+    counters, unknown = total_counters(run, l2_bytes, l2, None if wave is None else wave[0])
     program, loaded = run.loaded.program, run.loaded
     time, stalls = (None, ()) if limit is None else estimate_time(run, timed_gpu, l2, limit)
     is_complete = not run.unfinished
@@ -176,6 +187,9 @@ def predict_counters(
         by_line=lines,
         by_source=_by_source(lines),
         opcodes={name: count for name, count in sorted(opcodes.items(), key=lambda row: -row[1]) if count},
+        has_matrix_products=any(
+            step.kind == "tensor" and (step.matrix_types is not None or loaded.cubin is None) for step in program.steps
+        ),
         unsupported_opcodes=tuple(
             step.opcode for step in {step.opcode: step for step in program.steps}.values() if not step.is_supported
         ),
@@ -183,7 +197,7 @@ def predict_counters(
         out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
         notes=run.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
-        cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
+        cta_order=_cta_order(run, wave, counters, l2_bytes),
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
         time=time,
         stalls=stalls,
@@ -209,8 +223,7 @@ def _estimate_l2(
         return None
     if any(run.counters.warps_executed[step.index] for step in run.loaded.program.steps if step.kind in LOCAL_KINDS):
         return None  # spilled registers take space in L2 too
-    sectors_read, sectors_written = run.memory.count_sectors()
-    if (sectors_read + sectors_written) * SECTOR <= USABLE_L2_SHARE * l2_bytes:
+    if fits_in_l2(run, l2_bytes, wave[0]):
         return None
     multiprocessors = min(wave[0], multiprocessors or wave[0])
     return estimate_l2(stream, -(-wave[0] // multiprocessors), multiprocessors, l2_bytes)
@@ -239,16 +252,14 @@ def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
     )
 
 
-def _fits_in_l2(counters: Counters, l2_bytes: int | None) -> bool | None:
-    """Whether everything read and written fits in L2; None if unknown."""
-    bytes_read, bytes_written = counters.unique_bytes_read, counters.unique_bytes_written
-    return None if None in (bytes_read, bytes_written, l2_bytes) else bytes_read + bytes_written <= l2_bytes  # type: ignore[operator]
-
-
-def _cta_order(run: SimulatedLaunch, wave: tuple[int, str] | None, fits_l2: bool | None) -> CtaOrder | None:
+def _cta_order(
+    run: SimulatedLaunch, wave: tuple[int, str] | None, counters: Counters, l2_bytes: int | None
+) -> CtaOrder | None:
     footprints = run.memory.footprints
     if wave is None or not isinstance(footprints, Footprints) or run.unfinished or run.is_sampled:
         return None
+    is_unknown = None in (counters.unique_bytes_read, counters.unique_bytes_written, l2_bytes)
+    fits_l2 = None if is_unknown else fits_in_l2(run, l2_bytes, wave[0])
     return find_cta_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
 
 
@@ -271,6 +282,7 @@ def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool)
         wavefronts=None if amd else counter_value(counts.wavefronts, True),
         wavefronts_ideal=None if amd else counter_value(counts.wavefronts_ideal, True),
         cache_lines=counter_value(counts.sectors, True) if amd else None,
+        local_sectors=local_bytes(counts, step) // SECTOR if is_complete and not amd else None,
         is_copy=step.kind in COPY_KINDS,
     )
 
@@ -287,7 +299,7 @@ def _by_source(lines: Iterable[LinePrediction]) -> tuple[LinePrediction, ...]:
 
 
 def _line_totals(lines: Sequence[LinePrediction]) -> dict[str, Any]:
-    names = ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines")
+    names = ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines", "local_sectors")
     return {name: _total(getattr(line, name) for line in lines) for name in names}
 
 

@@ -34,7 +34,7 @@ def encode(value: object) -> Any:
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, Enum):
-        return attrgetter("value")
+        return attrgetter(_enum_key(kind))
     if issubclass(kind, SourceLine):
         return lambda value: list(value.chain)
     if issubclass(kind, str):
@@ -71,7 +71,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     if kind in _PLAIN:
         return _of_plain((kind,))
     if isinstance(kind, type) and issubclass(kind, Enum):
-        members = {member.value: member for member in kind}
+        members = {getattr(member, _enum_key(kind)): member for member in kind}
         return members.__getitem__
     if kind is SourceLine:
         return _source_line
@@ -80,6 +80,11 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         return _of_record(kind)
     raise TypeError(f"{kind} has no plain form")
+
+
+def _enum_key(kind: type[Enum]) -> str:
+    """What a member is written as: its value, unless that is no single text or number."""
+    return "value" if all(type(member.value) in _PLAIN for member in kind) else "name"
 
 
 def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
 from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import package_digest, snapshot_files
-from artifact_inspector.files.index import Index
+from artifact_inspector.files.digests import index_key, snapshot_files
+from artifact_inspector.files.index import Index, unpack
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
@@ -35,6 +34,12 @@ class ReadOptions:
     """Opens the index; None to do without one."""
     cores: int | None = None
     """Processes at most; by default as many as this one may run on."""
+    scheduler: str | None = None
+    """Address of a Dask scheduler whose workers read instead of processes here."""
+    sends_files: bool = False
+    """Whether the workers get the files too; else they open them under the same paths."""
+    packs: bool = False
+    """Whether a kernel keeps its facts compressed after its view: for thousands of kernels of which a row is shown."""
     progress: Callable[[Artifact], None] | None = None
     """Called with each kernel before it is read."""
 
@@ -52,30 +57,30 @@ def read_kernels(
     keeps = options.index is not None and options.disassemble is None
     states = [snapshot_files(artifact) if keeps else None for artifact in artifacts]
     keys = [  # digests of all that the facts of a kernel depend on
-        None if state is None else blake2b(package_digest() + state.digest, digest_size=32).digest() for state in states
+        None if state is None else index_key(state.digest) for state in states
     ]
     stored: dict[bytes, bytes] = {}
     if options.index is not None and keeps:
         with options.index() as index:
-            stored = index.get(key for key in keys if key is not None)
-    texts = {
-        index_of_artifact: stored[key]
-        for index_of_artifact, key in enumerate(keys)
-        if key is not None and key in stored
-    }
-    missing = [index_of_artifact for index_of_artifact in range(len(artifacts)) if index_of_artifact not in texts]
+            stored = index.get_packed(key for key in keys if key is not None)
+    missing = [index_of_artifact for index_of_artifact, key in enumerate(keys) if key not in stored]
+    are_missing = frozenset(missing)
     fresh: dict[bytes, bytes] = {}
     shared = TextCache()
-    for index_of_artifact, text in _in_order(artifacts, texts, missing, view, options):
-        is_viewed = index_of_artifact in missing and text  # by another process
-        kernel, source = _inspect(artifacts[index_of_artifact], text, None if is_viewed else view, options, shared)
+    for index_of_artifact, computed in _in_order(artifacts, missing, view, options):
         key, state = keys[index_of_artifact], states[index_of_artifact]
+        packed = stored.get(key, b"") if key is not None else b""
+        text = computed or (unpack(packed) if packed else None) or b""
+        is_viewed = index_of_artifact in are_missing and text and not options.packs  # by another process
+        kernel, source = _inspect(artifacts[index_of_artifact], text, None if is_viewed else view, options, shared)
         if key is not None and state is not None and (source.is_changed or key not in stored):
             # A program that writes to the cache meanwhile may have changed what was read.
             if state.is_current(artifacts[index_of_artifact]):
                 fresh[key] = source.text()
             if len(fresh) >= KERNELS_PER_WRITE:
                 _write(fresh, options)
+        if options.packs:
+            kernel.pack(packed, keep=("program",))
         yield kernel
     _write(fresh, options)
 
@@ -100,21 +105,29 @@ def _inspect(
 
 
 def _in_order(
-    artifacts: Sequence[Artifact], texts: dict[int, bytes], missing: Sequence[int], view: View, options: ReadOptions
+    artifacts: Sequence[Artifact], missing: Sequence[int], view: View, options: ReadOptions
 ) -> Iterator[tuple[int, bytes]]:
-    """The stored facts of each kernel, empty where this process is to compute them."""
+    """The facts of each missing kernel that other processes computed; empty for the others."""
     computed: Iterator[tuple[int, bytes]] = iter(())
     if missing:
-        from artifact_inspector.facts.workers import find_facts  # which imports every parser
+        # which import every parser
+        from artifact_inspector.facts.workers import find_cluster_facts, find_facts, with_absolute_paths, with_contents
 
-        computed = find_facts(artifacts, missing, view, options.disassemble, options.cores)
+        if options.scheduler is None:
+            computed = find_facts(artifacts, missing, view, options.disassemble, options.cores)
+        else:
+            prepare = with_contents if options.sends_files else with_absolute_paths
+            jobs = [artifacts[index] for index in missing]
+            computed = find_cluster_facts(map(prepare, jobs), missing, view, options.disassemble, options.scheduler)
+    waiting, texts = set(missing), dict[int, bytes]()
     for index, artifact in enumerate(artifacts):
         if options.progress is not None:
             options.progress(artifact)
-        while index not in texts:
+        while index in waiting:
             fresh_index, text = next(computed)
             texts[fresh_index] = text
-        yield index, texts.pop(index)
+            waiting.discard(fresh_index)
+        yield index, texts.pop(index, b"")
 
 
 def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:

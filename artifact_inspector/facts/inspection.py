@@ -1,8 +1,7 @@
 """From an artifact to its facts, each computed when a view reads it.
 
-`inspect_artifact` lets a view read what it shows, keeps that, and lets the parsed files go. A fact that is
-read later is computed from the files again. A stage that cannot be read costs a named problem and leaves the
-others.
+`inspect_artifact` lets a view read what it shows, keeps that, and lets the parsed files go. A fact that is read later
+is computed from the files again. A stage that cannot be read costs a named problem and leaves the others.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.analysis.matrix.generation import MatrixGeneration
 from artifact_inspector.analysis.matrix.work_balance import WorkBalance
 from artifact_inspector.analysis.order.region_facts import RegionFacts
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts, PartitionSchedule
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import WaitFacts as WaitFacts
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
@@ -27,7 +27,7 @@ from artifact_inspector.analysis.resources.intensity import Intensity, find_inte
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.usage import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
-from artifact_inspector.facts.lazy import Facts, derived, growing, hidden, lazy, or_else, read_all
+from artifact_inspector.facts.lazy import Facts, derived, growing, hidden, lazy, of_files, or_else, read_all
 from artifact_inspector.facts.outline import COUNTED, Outline
 from artifact_inspector.facts.region import RegionWork, no_accesses
 from artifact_inspector.files.cache import Artifact, Problem
@@ -150,6 +150,15 @@ class KernelFacts(Facts):
             _ = facts.outline  # which every view reads, so it is always in the index
         return stages
 
+    @property
+    def truncated(self) -> str:
+        """The stages whose files are cut off: "truncated: ttgir, ptx"; empty if none is."""
+        text = ""
+        for stage, facts in self.stages.items():
+            if facts.is_on_demand and not facts.outline.is_complete:
+                text += f", {stage.value}" if text else f"truncated: {stage.value}"
+        return text
+
     @lazy
     def program(self) -> KernelProgram | None:
         """Arguments and tiles; None without tensor-level IR."""
@@ -204,6 +213,16 @@ class KernelFacts(Facts):
         """Loads that may read past an end that the mask of another access names."""
         return self.reading.unmasked
 
+    @of_files
+    def is_hand_scheduled(self) -> bool:
+        """True for a program that orders its copies itself, and reads no `num_stages`."""
+        return self.reading.is_hand_scheduled
+
+    @property
+    def num_stages(self) -> int | None:
+        """What Triton pipelines loops by; None if unknown, or if the program orders its copies itself."""
+        return None if self.is_hand_scheduled else self.artifact.num_stages
+
     @lazy
     def bill(self) -> SharedMemoryUsage | None:
         """Shared memory by purpose; None without TTGIR."""
@@ -213,6 +232,11 @@ class KernelFacts(Facts):
     def partitions(self) -> tuple[PartitionFacts, ...]:
         """Partitions of a warp-specialised kernel."""
         return self.reading.partitions
+
+    @of_files
+    def partition_schedule(self) -> PartitionSchedule | None:
+        """How partitions hand data to each other through barriers; None without partitions."""
+        return self.reading.partition_schedule
 
     @or_else(lambda: find_resources(None, {}))
     def resources(self) -> Resources:
@@ -261,6 +285,9 @@ class KernelFacts(Facts):
     @property
     def principal_region(self) -> RegionFacts | None:
         """The main loop in the last text stage that has it."""
+        return self.derive("principal_region", self._find_principal_region)
+
+    def _find_principal_region(self) -> RegionFacts | None:
         if self.principal is None:
             return None
         for stage in reversed(self.stages.values()):
@@ -282,8 +309,7 @@ class KernelFacts(Facts):
     def occupancy_on(self, target: Target) -> Occupancy:
         """The occupancy on a target, with the registers and shared memory of this binary.
 
-        For another vendor, or another wave width, the numbers do not apply: the occupancy is unknown, with the
-        reason.
+        For another vendor, or another wave width, the numbers do not apply: the occupancy is unknown, with the reason.
         """
         compiled_for = self.artifact.target
         if compiled_for is not None and (
@@ -356,3 +382,4 @@ def read_everything(kernel: KernelFacts) -> None:
             read_all(work)
         read_all(stage)
     read_all(kernel)
+    _ = kernel.partition_schedule, kernel.is_hand_scheduled  # which documents list

@@ -15,8 +15,14 @@ from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.analysis.matrix.generation import MatrixGeneration, describe_generation
 from artifact_inspector.analysis.matrix.work_balance import WorkBalance, check_work_balance
 from artifact_inspector.analysis.order.region_facts import RegionFacts
+from artifact_inspector.analysis.order.stage_invariants import find_broken_invariants
 from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts, find_partitions
+from artifact_inspector.analysis.overlap.partitions import (
+    PartitionFacts,
+    PartitionSchedule,
+    find_partition_schedule,
+    find_partitions,
+)
 from artifact_inspector.analysis.overlap.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.resources.contradictions import find_contradictions
 from artifact_inspector.analysis.resources.usage import Contradiction, Resources, find_resources
@@ -29,7 +35,7 @@ from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
 from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import LOADS, EventKind, Module, Stage
+from artifact_inspector.model import LOADS, EventKind, Module, OrderVerdict, Stage
 
 Value = TypeVar("Value")
 
@@ -88,9 +94,12 @@ class KernelReading(KernelFiles):
         sources = [stage for stage in orders if stage in references and references[stage].is_source]
         regions = orders[sources[-1] if sources else next(iter(orders))].facts
 
-        def weight(region: RegionFacts) -> tuple[bool, bool, int, int]:
-            computes = bool(region.rounds)
-            return (region.matrix > 0 and computes, computes, region.depth, len(region.rounds))
+        def weight(region: RegionFacts) -> tuple[bool, bool, bool, bool, int, int]:
+            is_ordered = region.schedule is not None or region.verdict is OrderVerdict.WARP_SPECIALISED
+            computes = bool(region.rounds) or (is_ordered and region.matrix > 0)
+            is_busy = computes or region.count(EventKind.ASYNC_COPY) > 0  # does not just poll a barrier
+            has_matrix = region.matrix > 0
+            return (has_matrix and computes, computes, has_matrix, is_busy, region.depth, len(region.rounds))
 
         return max(regions, key=weight).id if regions else None
 
@@ -98,11 +107,21 @@ class KernelReading(KernelFiles):
     def changed(self) -> Mapping[str, Stage]:
         """Region → first stage whose order verdict differs from the stage before."""
         changed: dict[str, Stage] = {}
-        for stage, order in self.at_every_stage(lambda stage: stage.order).items():
+        orders = self.at_every_stage(lambda stage: stage.order)
+        for complaint in find_broken_invariants({stage: order.facts for stage, order in orders.items()}):
+            message = f"an error of inspect-kernel, please report it: {complaint}"
+            self.log.current.append(Problem(self.artifact.directory, message))
+        for stage, order in orders.items():
             for region in order.facts:
                 if region.order_changed:
                     changed.setdefault(region.id, stage)
         return changed
+
+    @computed
+    def is_hand_scheduled(self) -> bool:
+        """True for a program that orders its copies itself: in Gluon, or with buffers in TTIR (TLX)."""
+        orders = self.at(Stage.TTIR).if_available(lambda stage: stage.order)
+        return self.artifact.is_gluon or any(region.schedule is not None for x in orders for region in x.facts)
 
     @computed
     def pipelines(self) -> Mapping[str, Pipeline]:
@@ -114,9 +133,12 @@ class KernelReading(KernelFiles):
                 by_loop.setdefault(name, {})[stage] = of_loop
         regions = {stage: {region.id: region for region in order.facts} for stage, order in orders.items()}
         pipelines: dict[str, Pipeline] = {}
+        first = regions.get(Stage.TTIR, {})
         for name, buffers_by_stage in by_loop.items():
+            written = first.get(name)  # a loop of plain loads, which Triton pipelines
+            is_left_to_triton = written is not None and written.schedule is None and bool(written.rounds)
             pipeline = explain_pipeline(
-                num_stages=self.artifact.num_stages,
+                num_stages=self.artifact.num_stages if is_left_to_triton or not self.is_hand_scheduled else None,
                 target=self.artifact.target,
                 version=self.artifact.triton_version,
                 facts={stage: of_stage[name] for stage, of_stage in regions.items() if name in of_stage},
@@ -229,6 +251,13 @@ class KernelReading(KernelFiles):
         )
 
     @computed
+    def partition_schedule(self) -> PartitionSchedule | None:
+        """How its partitions hand data to each other."""
+        ttgir = self.present(Stage.TTGIR)
+        functions = () if ttgir is None else ttgir.order.functions
+        return next(filter(None, (find_partition_schedule(function.code) for function in functions)), None)
+
+    @computed
     def modules(self) -> Mapping[Stage, Module]:
         """The parsed text of each stage."""
         return self.at_every_stage(lambda stage: stage.module)
@@ -271,7 +300,7 @@ class KernelReading(KernelFiles):
         modules, resources, binary, bill = self.modules, self.resources, self.binary, self.bill
         name = self.artifact.metadata.get("name")
         between = find_contradictions(
-            name if isinstance(name, str) else None,
+            name if isinstance(name, str) else None if binary is None else binary.kernel,
             self.artifact.num_warps,
             {stage: module for stage, module in modules.items() if module.functions},
             None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch_parameters(modules[Stage.TTGIR]),

@@ -7,7 +7,7 @@ record once it was read. `FactSource` keeps the values that are written to the i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cached_property
 from types import GenericAlias
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hint
 from artifact_inspector.facts.encoding import join, read_section, split, write_section
 from artifact_inspector.facts.reading import TextCache, Unavailable, without_collection
 from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.files.index import pack, unpack
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -49,13 +50,21 @@ class FactSource:
         self._artifact = artifact
         self._disassemble = disassemble
         self._texts = texts
-        self._sections = split(stored)
+        self._packed = b""
+        self._packed_problems: tuple[Problem, ...] = ()
+        self._split: dict[str, str] | None = split(stored)
         self._values: dict[str, Any] = {}
         self._computed: set[str] = set()
         """Sections whose values are not stored."""
         self._reading: KernelReading | None = None
         self.reported: list[Problem] = []
         """Problems that views reported; they are not stored."""
+
+    @property
+    def _sections(self) -> dict[str, str]:
+        if self._split is None:
+            self._split = split(unpack(self._packed) or b"")
+        return self._split
 
     @property
     def is_changed(self) -> bool:
@@ -70,6 +79,8 @@ class FactSource:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems so far: those that are stored, then those of reading the files."""
+        if self._split is None:
+            return self._packed_problems
         problems: list[Problem] = []
         if "problems" in self._sections:
             try:
@@ -120,6 +131,14 @@ class FactSource:
         """Add a problem that a view met."""
         if problem not in self.reported:
             self.reported.append(problem)
+
+    def pack(self, packed: bytes) -> None:
+        """Keep the facts compressed until one is read again; `packed` is what was stored, or empty."""
+        self._packed_problems = self.problems
+        self._packed = pack(self.text()) if self._computed or not packed else packed
+        self._split, self._reading = None, None
+        self._values.clear()
+        self._computed.clear()
 
     def let_go(self) -> None:
         """Forget the parsed files; a fact that is read later is computed from them again."""
@@ -189,6 +208,17 @@ class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
             return self.find(record)
         except Unavailable:
             return self.missing()  # type: ignore[no-any-return]
+
+
+class of_files(lazy[Value]):  # noqa: N801 - used as a decorator
+    """A `hidden` fact that only the kernel's files have: None in a record of given values."""
+
+    def __init__(self, find: Callable[[Any], Value]) -> None:
+        """`find` is the method that computes the fact."""
+        super().__init__(find, is_field=False)
+
+    def _compute(self, record: Facts) -> Value:
+        return super()._compute(record) if record.is_on_demand else self.missing()
 
 
 class derived(lazy[Value]):  # noqa: N801 - used as a decorator
@@ -281,6 +311,14 @@ class Facts:
         if name not in derived_values:
             derived_values[name] = find()
         return derived_values[name]  # type: ignore[no-any-return]
+
+    def pack(self, packed: bytes, keep: Collection[str] = ()) -> None:
+        """Forget the members that can be read again, but some; what views made of them stays."""
+        if self._source is not None:
+            self._source.pack(packed)
+            for name, member in vars(type(self)).items():
+                if isinstance(member, lazy) and name not in keep:
+                    self.__dict__.pop(name, None)
 
     @property
     def is_on_demand(self) -> bool:

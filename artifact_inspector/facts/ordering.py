@@ -101,7 +101,10 @@ def order_stage(
         # Machine code may hold functions that the program does not have (traps, divisions).
         is_known = original or not of_program
         prefix = "" if is_only and is_known else f"{original or code.function.name}/"
-        regions = find_regions(code, of_program.get(original, ()), exact=references.is_source)
+        nested = (
+            frozenset[str]() if module.stage is Stage.TTGIR or not earlier else _nested_loops(earlier[-1], original)
+        )
+        regions = find_regions(code, of_program.get(original, ()), exact=references.is_source, nested=nested)
         for region in regions:
             name = prefix + region.id
             memory = memories_before.get(name)
@@ -114,6 +117,13 @@ def order_stage(
                 left_over.add(name)
         functions.append(OrderedFunction(code, original or code.function.name, prefix, regions))
     return OrderedStage(tuple(functions), tuple(facts_of_all), memories, frozenset(left_over))
+
+
+def _nested_loops(stage: OrderedStage, function_name: str) -> frozenset[str]:
+    """The loops of the program that a stage has inside another, or unrolled into another."""
+    regions = [region for function in stage.functions if function.name == function_name for region in function.regions]
+    loops = {region.id for region in regions if region.loop is not None}
+    return frozenset(region.id for region in regions if region.parent in loops)
 
 
 def _original_name(function: Function, module: Module, references: Mapping[str, tuple[ReferenceRegion, ...]]) -> str:

@@ -22,3 +22,5 @@ class Outline:
     counts: Mapping[str, int]
     regions: tuple[RegionFacts, ...]
     attributes: Mapping[str, str]
+    is_complete: bool = True
+    """False for a truncated file."""

@@ -1,8 +1,7 @@
 """Members that are computed from a kernel's files when they are first read.
 
-`KernelReading` and `StageReading` are made of such members. Each reads the members that it needs, and nothing
-else is computed. A fault makes its member unavailable, and every member that reads it; it is reported once,
-with its file.
+`KernelReading` and `StageReading` are made of such members. Each reads the members that it needs, and nothing else is
+computed. A fault makes its member unavailable, and every member that reads it; it is reported once, with its file.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from artifact_inspector.analysis.access.bounds_checks import CheckKind
 from artifact_inspector.analysis.flow.loop_range import LoopRange
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.matrix.operand_reads import OperandReads
+from artifact_inspector.analysis.order.regions import LineCount
 from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.partitions import PingPongSlot
@@ -88,6 +89,16 @@ class RegionWork(Facts):
     def issue(self) -> IssueEstimate | None:
         """Issue cycles; SASS with its encoding only."""
         return self._value_here(self._reading.issue)
+
+    @of_group(tuple)
+    def line_counts(self) -> tuple[LineCount, ...]:
+        """Waits, barriers and scratch accesses by source line; last stage only."""
+        return self._value_here(self._reading.line_counts)
+
+    @of_group(none)
+    def element_accesses(self) -> int | None:
+        """Instructions that load or store 2 bytes or less of shared memory for each lane; last stage only."""
+        return self._value_here(self._reading.element_accesses)
 
     @property
     def _reading(self) -> StageReading:

@@ -57,7 +57,7 @@ def parse_filters(values: Iterable[str], *, otherwise_target: bool = True) -> tu
     """What repeated or comma-separated options choose kernels by.
 
     A GPU (`sm_80`, `T4`), a version of Triton (`3.2`), warps and stages (`w4`, `stages=3`), a tile
-    (`128x64x32`, `tile=256`), or a constant or an option (`GROUP_M=8`).
+    (`128x64x32`, `tile=256`), or a constant or an option (`GROUP_SIZE_M=8`).
 
     Args:
         otherwise_target: False to leave out what is none of these.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,8 @@ from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_
 from artifact_inspector.analysis.flow.loop_range import LoopRange, find_loop_range
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, find_matrix_work, warps_of
-from artifact_inspector.analysis.matrix.operand_reads import OperandReads, find_operand_reads
+from artifact_inspector.analysis.matrix.operand_reads import OperandReads, count_element_accesses, find_operand_reads
+from artifact_inspector.analysis.order.regions import LineCount, count_by_line
 from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate, estimate_issue
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight, find_in_flight
 from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers, find_loop_buffers
@@ -85,7 +87,11 @@ class KernelFiles:
 
     def members_of_text(self, stage: Stage) -> dict[str, Any] | None:
         """Members that kernels with the same text share; None for all but a first stage."""
-        if self._texts is None or any(self.at(earlier).source is not None for earlier in _BEFORE[stage]):
+        if (
+            self._texts is None
+            or self.artifact.other_kernels
+            or any(self.at(x).source is not None for x in _BEFORE[stage])
+        ):
             return None
         source = self.at(stage).source
         return None if source is None else self._texts.members_of(stage, source.text)
@@ -170,7 +176,11 @@ class StageReading:
     def module(self) -> Module | None:
         """The parsed text; None where there is none, or it cannot be parsed."""
         source = self.source
-        return None if source is None else parse_source(source, self.stage, self.log.current)
+        module = None if source is None else parse_source(source, self.stage, self.log.current)
+        others = self.artifact.other_kernels
+        if module is None or not others:
+            return module
+        return replace(module, functions=tuple(x for x in module.functions if x.name not in others))
 
     @computed_from_text
     def codes(self) -> tuple[FunctionCode, ...]:
@@ -218,6 +228,7 @@ class StageReading:
             {kind.count_name: counts[kind] for kind in COUNTED},
             order.facts,
             module.attributes,
+            module.is_complete,
         )
 
     @computed_from_text
@@ -350,6 +361,16 @@ class StageReading:
     def operand_reads(self) -> Mapping[str, tuple[OperandReads, ...]]:
         """Region → how operands are read from shared memory; last stage only."""
         return self.order.by_region(find_operand_reads) if self.is_last else {}
+
+    @computed
+    def line_counts(self) -> Mapping[str, tuple[LineCount, ...]]:
+        """Region → waits, barriers and scratch accesses by source line; last stage only."""
+        return self.order.by_region(count_by_line) if self.is_last else {}
+
+    @computed
+    def element_accesses(self) -> Mapping[str, int]:
+        """Region → accesses of one element of shared memory; last stage only."""
+        return self.order.by_region(count_element_accesses) if self.is_last else {}
 
     @computed_from_text
     def region_accesses(self) -> Mapping[str, AccessCounts]:

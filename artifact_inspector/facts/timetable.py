@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.overlap.execution_track import LoadFlight
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lane import Lane
@@ -64,37 +65,34 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
     flights = [
         load_span.flight
         for load_span in lane.load_spans
-        if not load_span.flight.is_after_loop and load_span.flight.end is not None
+        if not load_span.flight.is_after_loop
+        and load_span.flight.end is not None
+        and lane.events[load_span.flight.step].step.region == name
     ]
-    lags = [load_span.back_edges for load_span in flights if lane.events[load_span.step].step.region == name]
+    longest = max(flights, key=lambda flight: (flight.back_edges, (flight.end or 0) - flight.start), default=None)
     return Timetable(
         kernel=kernel.artifact.display_name,
         region=name,
         stage=stage,
         kind=pipeline.kind,
         distance=distance,
-        lag=min(max(lags) * unrolled, distance) if lags else None,
+        lag=None if longest is None else min(longest.back_edges * unrolled, distance),
         buffers=pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
-        order=_order(lane, name),
+        order=_order(lane, name, longest),
         trips=pipeline.trip_count,
         epilogue_line=pipeline.epilogue_line,
         notes=tuple(notes),
     )
 
 
-def _order(lane: Lane, region: str) -> tuple[EventKind, ...]:
-    """Loads, waits and computes of a loop in the order in which it has them first."""
-    has_matrix = any(e.step.kind is EventKind.MATRIX and e.step.region == region for e in lane.events)
-    computes = {EventKind.MATRIX} if has_matrix else COMPUTES
-    first_events: dict[str, EventKind] = {}
-    for event in lane.events:
-        kind = event.step.kind
-        if event.step.region != region:
-            continue
-        if kind in LOADS:
-            first_events.setdefault("load", kind)
-        elif kind is EventKind.WAIT:
-            first_events.setdefault("wait", kind)
-        elif kind in computes:
-            first_events.setdefault("compute", kind)
-    return tuple(first_events.values())
+def _order(lane: Lane, region: str, flight: LoadFlight | None) -> tuple[EventKind, ...]:
+    """The loads of a flight, the wait for them and the first computes, in the order of one trip."""
+    events = [event.step for event in lane.events if event.step.region == region]
+    computes = COMPUTES if all(step.kind is not EventKind.MATRIX for step in events) else {EventKind.MATRIX}
+    load, wait, compute = (
+        next(((step.start, step.kind) for step in events if step.kind in kinds), None)
+        for kinds in (LOADS, {EventKind.WAIT}, computes)
+    )
+    if flight is not None and flight.end is not None:
+        load, wait = (flight.start, lane.events[flight.step].step.kind), wait and (flight.end, EventKind.WAIT)
+    return tuple(kind for _, kind in sorted(filter(None, (load, wait, compute)), key=lambda item: item[0]))

@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from artifact_inspector.facts import kernel_reading
@@ -17,8 +20,10 @@ from artifact_inspector.facts.kernel import KernelFacts, View
 from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.modules import BINARY_OF, Disassemble
 from artifact_inspector.facts.reading import TextCache
-from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.cache import Artifact, MemoryFile
+from artifact_inspector.files.cluster import map_jobs
 from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
+from artifact_inspector.files.reader import read_content
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -27,6 +32,8 @@ WORTHWHILE = 1_500_000
 """Bytes of files below which starting further processes costs more than they save."""
 WINDOW = 64
 """Kernels of which the largest are read first."""
+CHUNK = 32
+"""Kernels of one job on a cluster."""
 AHEAD = 3
 """Kernels that are handed to each process in advance."""
 _work: tuple[Sequence[Artifact], Any, Any, TextCache] | None = None
@@ -68,6 +75,47 @@ def find_facts(
     for index in indices:
         if index not in done:  # a process was killed
             yield index, b""
+
+
+def find_cluster_facts(
+    kernels: Iterator[Artifact], indices: Sequence[int], view: View, disassemble: Disassemble | None, scheduler: str
+) -> Iterator[tuple[int, bytes]]:
+    """As `find_facts`, on the workers of a Dask scheduler. This process reads what no worker could.
+
+    Args:
+        kernels: those at the places `indices`, as workers can read them.
+    """
+    chunks = [indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK)]
+    jobs = ((list(islice(kernels, len(chunk))), view, disassemble) for chunk in chunks)
+    for number, texts in map_jobs(scheduler, _compute_chunk, jobs):
+        chunk = chunks[number]
+        yield from zip(chunk, [b""] * len(chunk) if isinstance(texts, BaseException) else texts, strict=True)
+
+
+def _compute_chunk(job: tuple[Sequence[Artifact], View, Disassemble | None]) -> list[bytes]:
+    artifacts, view, disassemble = job
+    texts = TextCache()
+    return [_facts_text(artifact, view, disassemble, texts) if is_readable(artifact) else b"" for artifact in artifacts]
+
+
+def with_absolute_paths(artifact: Artifact) -> Artifact:
+    """The kernel with paths that a process in another directory can open."""
+    files = {suffix: file.absolute() if isinstance(file, Path) else file for suffix, file in artifact.files.items()}
+    return replace(artifact, files=files)
+
+
+def with_contents(artifact: Artifact) -> Artifact:
+    """The kernel with its files in memory, for a machine that lacks them; unchanged if one cannot be read."""
+    try:
+        files = {suffix: MemoryFile(file.name, read_content(file)) for suffix, file in artifact.files.items()}
+    except OSError:
+        return artifact
+    return replace(artifact, files=files)
+
+
+def is_readable(artifact: Artifact) -> bool:
+    """Whether this machine has the files of a kernel: a worker may lack the directory."""
+    return all(file.is_file() for file in artifact.files.values() if isinstance(file, Path))
 
 
 def _run_pool(
@@ -131,8 +179,12 @@ def _compute_facts(index: int) -> bytes:
     """The facts that a view reads of a kernel, as text."""
     assert _work is not None
     artifacts, view, disassemble, texts = _work
-    source = FactSource(artifacts[index], b"", disassemble, texts)
-    view(KernelFacts.on_demand(source, artifact=artifacts[index]))
+    return _facts_text(artifacts[index], view, disassemble, texts)
+
+
+def _facts_text(artifact: Artifact, view: View, disassemble: Disassemble | None, texts: TextCache) -> bytes:
+    source = FactSource(artifact, b"", disassemble, texts)
+    view(KernelFacts.on_demand(source, artifact=artifact))
     source.let_go()
     return source.text()
 

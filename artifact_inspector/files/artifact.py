@@ -31,6 +31,10 @@ class Problem(NamedTuple):
 
 LINKED_DIRECTORY = "link to a directory, not followed"
 """Kind of a link that may lead to kernels."""
+EMPTY_DIRECTORY = "empty directory"
+CONTAINER = "archive or trace"
+"""Kind of a file that is read where a directory has nothing else, or by its path."""
+CONTAINER_SUFFIXES = (".zip", ".tar", ".tgz", ".gz", ".zst", ".zstd", ".ndjson", ".jsonl", ".mlir", ".pt2", ".sqlite3")
 
 
 class OtherFile(NamedTuple):
@@ -58,6 +62,10 @@ class Completeness(StringEnum):
     PARTIAL = "partial"
     RECORDED = "recorded"
     """Facts only, as stored in a baseline."""
+
+
+_COMPILATION = (("ttir",), ("ttgir",), ("llir",), ("ptx", "amdgcn"), ("cubin", "hsaco"))
+"""What a compilation leaves, in its order: of NVIDIA and AMD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,25 @@ class Artifact:
     """What was compiled, from the same record: `FILE.py:KERNEL`, or the name of a reference kernel."""
     is_assembled: bool = False
     """True if the cubin is not from the cache, but was assembled here from the PTX by ptxas."""
+    other_kernels: tuple[str, ...] = ()
+    """Further kernels of its binary, each an artifact of its own (cuTile, CUTLASS)."""
+
+    @property
+    def is_gluon(self) -> bool:
+        """True for a program in Gluon, which starts in TTGIR: it orders its copies itself and reads no `num_stages`."""
+        return "ttir" not in self.files and not self.files.keys().isdisjoint(("glir", "source"))
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Stages that are missing between others: somebody removed them, or the cache was copied in parts."""
+        gaps: tuple[str, ...] = ()
+        since: tuple[str, ...] | None = None
+        for suffixes in _COMPILATION:
+            if suffixes[0] in self.files or suffixes[-1] in self.files:
+                gaps, since = gaps + (since or ()), ()
+            elif since is not None:
+                since += suffixes[-1:] if "hsaco" in self.files or "amdgcn" in self.files else suffixes[:1]
+        return gaps
 
     def display_path(self, suffix: str) -> str:
         """The display path of a file, relative to the cache directory."""

@@ -46,18 +46,25 @@ def _report_damage(kind: str) -> Iterator[None]:
 
 
 @_report_damage("cubin")
+def list_kernels(data: bytes) -> list[str]:
+    """The kernels in a cubin. Only kernels have a parameter bank; device functions take parameters in registers."""
+    named = {
+        x.name.removeprefix(".nv.info."): x for x in read_sections(data, "cubin", EM_CUDA) if ".nv.info." in x.name
+    }
+    return [name for name, section in named.items() if _PARAM_CBANK in dict(_attributes(section, data))]
+
+
+@_report_damage("cubin")
 def read_interface(data: bytes, kernel: str | None = None) -> KernelInterface:
     """The parameters of a kernel in a cubin, and its constants; arguments and errors as for `read_cubin`."""
     sections = _cubin_sections(data)
-    kernel_names = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
-    attributes_by_name = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in kernel_names}
-    kernels = [name for name, attributes in attributes_by_name.items() if _PARAM_CBANK in dict(attributes)]
-    name = _select_kernel(kernels, kernel, "cubin")
-    first = dict(attributes_by_name[name])[_PARAM_CBANK]
+    name = _select_kernel(list_kernels(data), kernel, "cubin")
+    attributes = list(_attributes(sections[f".nv.info.{name}"], data))
+    first = dict(attributes)[_PARAM_CBANK]
     assert isinstance(first, bytes)
     (base,) = struct.unpack_from("<H", first, 4)
     parameters = []
-    for attribute, value in attributes_by_name[name]:
+    for attribute, value in attributes:
         if attribute == _KPARAM_INFO and isinstance(value, bytes):
             _, ordinal, offset, flags = struct.unpack("<IHHI", value)
             parameters.append((ordinal, (base + offset, flags >> 18)))
@@ -139,14 +146,7 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
     """
     listed = read_sections(data, "cubin", EM_CUDA)
     sections = {section.name: section for section in listed}
-    attributes_by_kernel = {
-        name.removeprefix(".nv.info."): dict(_attributes(section, data))
-        for name, section in sections.items()
-        if name.startswith(".nv.info.")
-    }
-    # Only kernels have a parameter bank; device functions take parameters in registers.
-    names = [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes]
-    kernel = _select_kernel(names, kernel, "cubin")
+    kernel = _select_kernel(list_kernels(data), kernel, "cubin")
     table = sections.get(".symtab")
 
     def symbol(at: int) -> str:
@@ -161,7 +161,7 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
             if symbol(function) == kernel:
                 shared[attribute] = figure
     text, static = sections[f".text.{kernel}"], sections.get(f".nv.shared.{kernel}")
-    attributes = attributes_by_kernel[kernel]
+    attributes = dict(_attributes(sections[f".nv.info.{kernel}"], data))
     threads = attributes.get(_REQNTID, attributes.get(_MAX_THREADS))
     externs, barriers = attributes.get(_EXTERNS), attributes.get(_NUM_BARRIERS)
     target = _target("cubin", data)

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import (
+    CONTAINER,
+    CUDA_FILES,
+    EMPTY_DIRECTORY,
+    HIP_FILES,
     REMARKS,
     SUFFIXES,
     Artifact,
@@ -27,10 +33,12 @@ from artifact_inspector.files.artifact import (
     StageText,
     sanitize,
 )
-from artifact_inspector.files.metadata import find_artifacts
-from artifact_inspector.files.reader import read_binary, read_remarks, read_stage
+from artifact_inspector.files.image import LAYOUT
+from artifact_inspector.files.metadata import find_artifacts, is_for_intel
+from artifact_inspector.files.reader import read_binary, read_head, read_remarks, read_stage
 from artifact_inspector.files.records import read_entry_record
 from artifact_inspector.files.remote import STANDARD_INPUT, address_of, fetch
+from artifact_inspector.files.tile_ir import MAX_BYTES, TILE_IR, ttir_of
 from artifact_inspector.files.walker import walk
 
 __all__ = [
@@ -38,6 +46,8 @@ __all__ = [
     "default_directory", "open_cache", "open_file", "open_location", "read_binary", "read_remarks", "read_stage",
 ]  # fmt: skip
 
+_ENTRY = re.compile(r"[0-9a-f]{64}|[A-Z2-7]{52}|[\w-]{43}")
+_IR = ("source", "glir", "ttir", "ttgir", "llir")
 _REMEDY = "Specify a cache directory, or set TRITON_CACHE_DIR."
 
 
@@ -101,13 +111,54 @@ def open_location(path: Path) -> Cache:
     return replace(_walked(local) if local.is_dir() else open_file(local), container=name)
 
 
-def _walked(root: Path) -> Cache:
+def local_path(path: Path) -> Path:
+    """The path itself, or a copy of standard input or of an fsspec address."""
+    address = None if os.path.lexists(path) else address_of(path)
+    return path if address is None else fetch(address)
+
+
+def open_part(root: Path, directories: Sequence[str], archive: str) -> Cache:
+    """Some directories of a cache, or one archive or trace of it (`.`: the root is it); paths as in all of it."""
+    if directories:
+        return _walked(root, is_unpacked=True, directories=directories)
+    return open_file(root) if archive == "." else _open_container(root, members=(archive,))
+
+
+def _walked(root: Path, *, is_unpacked: bool = False, directories: Sequence[str] = ()) -> Cache:
+    if not (is_unpacked or directories) and (root / LAYOUT).is_file():
+        return _open_container(root)
     contents = CacheContents()
-    walk(root, contents)
+    walk(root, contents, directories)
+    packed = [] if is_unpacked else sorted(file.path for file in contents.others if file.kind == CONTAINER)
+    if packed and not contents.artifacts:
+        return _open_container(root, members=tuple(path for path in packed if _is_container(root / path)))
+    for path in packed:
+        if not path.endswith(".mlir"):
+            contents.missing.append(Problem(path, "an archive or a trace beside kernels: give its path to read it"))
+    missing = [*sorted(contents.missing), *_find_missing(contents)]
     entries, others, problems = sorted(contents.artifacts, key=_sort_key), contents.others, contents.problems
-    return Cache(
-        root, tuple(entries), tuple(sorted(others)), tuple(sorted(problems)), missing=tuple(sorted(contents.missing))
-    )
+    return Cache(root, tuple(entries), tuple(sorted(others)), tuple(sorted(problems)), missing=tuple(missing))
+
+
+def _find_missing(contents: CacheContents) -> Iterator[Problem]:
+    """What compiles left half of, as far as no other problem names it."""
+    ends = [
+        next((suffix for suffix in reversed(_IR) if suffix in artifact.files), "metadata")
+        for artifact in contents.artifacts
+        if not (artifact.files.keys() & (CUDA_FILES | HIP_FILES) or is_for_intel(artifact.metadata))
+        if _is_entry(artifact.directory)
+    ]
+    if ends:
+        stages = ", ".join(f"{count} at {stage}" for stage, count in sorted(Counter(ends).items()))
+        yield Problem(".", f"{len(ends)} of {len(contents.artifacts)} kernels have no machine code; they end: {stages}")
+    empty = sum(file.kind == EMPTY_DIRECTORY and _is_entry(file.path) for file in contents.others)
+    if empty:
+        yield Problem(".", f"{empty} directories are empty, as failed compiles leave them")
+
+
+def _is_entry(directory: str) -> bool:
+    """Whether a directory has a name that Triton gave it."""
+    return _ENTRY.fullmatch(directory.rpartition("/")[2]) is not None
 
 
 def _is_container(path: Path) -> bool:
@@ -117,13 +168,13 @@ def _is_container(path: Path) -> bool:
     return container_kind(path) is not None
 
 
-def _open_container(path: Path, name: str | None = None) -> Cache:
-    """The kernels in an archive, a compressed file or a trace."""
+def _open_container(path: Path, name: str | None = None, members: tuple[str, ...] = ()) -> Cache:
+    """The kernels in an archive, a compressed file or a trace, or in those of a directory."""
     from artifact_inspector.files.containers import unpack
 
     container = sanitize(str(path)) if name is None else name
-    unpacked = unpack(path, container)
-    cache = _walked(unpacked.root)
+    unpacked = unpack(path, container, members)
+    cache = _walked(unpacked.root, is_unpacked=True)
     problems = tuple(sorted((*cache.problems, *unpacked.problems)))
     return replace(cache, problems=problems, container=container, missing=(*unpacked.problems, *cache.missing))
 
@@ -148,6 +199,8 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
     if suffix not in SUFFIXES or file.name.startswith("__grp__") or file.stem.endswith(".autotune"):
         kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
         remedy = f"Those end in {kinds}. Archives (.zip, .tar, .gz, .zst) and traces (.ndjson) are read too."
+        if read_head(file, len(TILE_IR)) == TILE_IR:
+            return cache_in_memory(file.stem, {"ttir": ttir_of(read_head(file, MAX_BYTES)).encode()})
         raise CacheError(f"{display_name} is not a file of a compiled kernel.", remedy)
     suffixes = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
     candidates = {kind: file.with_name(f"{file.stem}.{kind}") for kind in suffixes}

@@ -9,6 +9,8 @@ members up to there are kept, and the caller learns what is missing.
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import os
 import stat
 import struct
@@ -16,17 +18,21 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.ahead_of_time import is_c_source, write_binary
 from artifact_inspector.files.artifact import SUFFIXES, Problem, sanitize
+from artifact_inspector.files.database_cache import MAGIC, write_entries
+from artifact_inspector.files.image import DOCUMENT_BYTES, FIRST_MEMBER, LAYOUT, LayerFilter, image_layers
 from artifact_inspector.files.mlir_tests import SUFFIX as MLIR_SUFFIX
 from artifact_inspector.files.mlir_tests import write_functions
-from artifact_inspector.files.reader import Stamp, file_stamp, open_regular_file
+from artifact_inspector.files.reader import Stamp, file_stamp, open_regular_file, read_content
+from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.traces import TraceWriter, is_trace
 from artifact_inspector.model.limits import ARCHIVE_LAYERS, ARCHIVE_MEMBERS, ARCHIVE_MIB, ARCHIVE_RATIO, FILE_MIB
@@ -38,6 +44,7 @@ _FREE_BYTES = 64 << 20
 _MAX_READ = 48 << 20
 """Largest single read by an archive module: a longer central directory or header would take a GiB of memory."""
 _MAX_PATH_PARTS = 64
+_MAX_IMAGE_MEMBERS = 10_000
 _HEAD_BYTES = 512
 _ERRORS = (
     OSError, EOFError, ValueError, RuntimeError, NotImplementedError, MemoryError, OverflowError, struct.error,
@@ -54,6 +61,8 @@ class ContainerKind(StringEnum):
     ZSTD = "zstd"
     TRACE = "trace"
     MLIR = "MLIR file"
+    DATABASE = "SQLite cache"
+    C_SOURCE = "C file"
 
 
 class Unpacked(NamedTuple):
@@ -81,35 +90,61 @@ def container_kind(path: Path) -> ContainerKind | None:
         return None
 
 
-def unpack(path: Path, name: str | None = None) -> Unpacked:
-    """The files of an archive, a compressed file or a trace; unpacked once while the file stays the same.
+def unpack(path: Path, name: str | None = None, members: tuple[str, ...] = ()) -> Unpacked:
+    """The files of an archive, an image, a compressed file or a trace; unpacked once while the file stays the same.
 
     Args:
+        path: a file, the directory of an OCI image, or that of `members`.
         name: of the container for people; its path by default.
+        members: the containers in a directory, if the path is one; within one budget.
 
     Raises:
         CacheError: it cannot be read, or nothing could be unpacked.
     """
-    return _unpack(path.absolute(), file_stamp(path), name or sanitize(str(path)))
+    paths = [path / member for member in members] or [path]
+    return _unpack(path.absolute(), members, tuple(map(file_stamp, paths)), name or sanitize(str(path)))
 
 
 @lru_cache(maxsize=16)
-def _unpack(path: Path, _stamp: Stamp | None, name: str) -> Unpacked:
+def _unpack(path: Path, members: tuple[str, ...], _stamps: tuple[Stamp | None, ...], name: str) -> Unpacked:
     scratch = scratch_directory()
     base = sanitize(path.name).split(".")[0] or "archive"
     root = Path(scratch.name, base)
+    paths = [path / member for member in members] or [path]
     try:
         root.mkdir()
-        with _opened(path) as stream:
-            unpacker = _Unpacker(os.fstat(stream.fileno()).st_size, Path(scratch.name))
-            unpacker.expand(stream, path.name, root, 1)
+        unpacker = _Unpacker(sum(_packed_bytes(file) for file in paths), Path(scratch.name))
+        if path.is_dir() and not members:
+            unpacker.expand_image(lambda member: _opened(path / member), root, 1, "")
+            paths = []
+        for file in paths:
+            into = root / sanitize(str(file.relative_to(path)))
+            into.mkdir(parents=True, exist_ok=True)
+            with _opened(file) as stream:
+                unpacker.expand(stream, file.name, into, 1, "" if file == path else str(file.relative_to(path)))
+        if members:
+            _merge_launches(root)
     except OSError as error:
         raise CacheError(f"{name} cannot be unpacked: {error.strerror or error}.", _REMEDY) from None
     except _BoundError as error:
         unpacker.problems.append(Problem(sanitize(path.name), f"unpacking stopped: {error}"))
     if unpacker.problems and not any(root.iterdir()):
         raise CacheError(f"{name}: {unpacker.problems[0].problem} ({unpacker.problems[0].path}).", _REMEDY)
-    return Unpacked(_cache_root(root), tuple(unpacker.problems), scratch)
+    return Unpacked(root if members else _cache_root(root), tuple(unpacker.problems), scratch)
+
+
+def _packed_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.glob("blobs/*/*")) if path.is_dir() else path.stat().st_size
+
+
+def _merge_launches(root: Path) -> None:
+    """Write the launches of all records below a directory into one record there."""
+    rows: list[object] = []
+    for record in sorted(root.rglob(MANIFEST)):
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+            rows += json.loads(read_content(record, MAX_RECORD_BYTES))["launches"]
+    if rows and not (root / MANIFEST).exists():
+        (root / MANIFEST).write_text(json.dumps({"schema_version": 1, "launches": rows}), encoding="utf-8")
 
 
 _REMEDY = "Check the file with zip -T, tar -t or gzip -t, or give a directory."
@@ -139,10 +174,14 @@ def _kind_of(head: bytes, name: str) -> ContainerKind | None:
         return ContainerKind.GZIP
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         return ContainerKind.ZSTD
+    if head.startswith(MAGIC):
+        return ContainerKind.DATABASE
     if head[257:262] == b"ustar" or name.endswith(".tar"):
         return ContainerKind.TAR
     if name.endswith(MLIR_SUFFIX):
         return ContainerKind.MLIR
+    if is_c_source(head, name):
+        return ContainerKind.C_SOURCE
     return ContainerKind.TRACE if is_trace(head, name) else None
 
 
@@ -169,6 +208,8 @@ class _Unpacker:
         self._bound = ARCHIVE_MIB if self._max_bytes == limit else ARCHIVE_RATIO
         self._bytes_left, self._members_left = self._max_bytes, ARCHIVE_MEMBERS.value
         self._scratch = scratch
+        self._layer: LayerFilter | None = None
+        """Applies to the next tar."""
         self.problems: list[Problem] = []
 
     def expand(self, stream: IO[bytes], name: str, into: Path, depth: int, display: str = "") -> None:
@@ -192,8 +233,10 @@ class _Unpacker:
                 self._expand_tar(stream, into, depth, display)
             elif kind is ContainerKind.TRACE:
                 self._expand_trace(stream, name, into, display)
-            elif kind is ContainerKind.MLIR:
-                self._expand_mlir(stream, name, into, display)
+            elif kind in (ContainerKind.MLIR, ContainerKind.C_SOURCE):
+                self._expand_text(stream, kind, name, into, display)
+            elif kind is ContainerKind.DATABASE:
+                self._expand_database(stream, name, into, display)
         except _ERRORS as error:
             self._report(display or name, f"the {kind} is damaged or incomplete: {_reason(error)}")
 
@@ -230,10 +273,14 @@ class _Unpacker:
                     self._write_member(content, info.filename, into, depth, display)
 
     def _expand_tar(self, stream: IO[bytes], into: Path, depth: int, display: str) -> None:
+        layer, self._layer = self._layer, None
+        if layer is None and self._expand_tar_image(stream, into, depth, display):
+            return
+        stream.seek(0)
         with tarfile.open(fileobj=_BoundedFile(stream), mode="r:") as archive:  # type: ignore[call-overload]
             while (info := archive.next()) is not None:
                 archive.members = []  # kept for every member otherwise
-                if info.isdir():
+                if info.isdir() or (layer is not None and not layer.is_visible(info.name)):
                     continue
                 if not info.isreg() or info.sparse is not None:
                     self._report(info.name, _SPECIAL)
@@ -243,16 +290,82 @@ class _Unpacker:
                     assert content is not None
                     self._write_member(content, info.name, into, depth, display, info.size)
 
+    def _expand_tar_image(self, stream: IO[bytes], into: Path, depth: int, display: str) -> bool:
+        """Unpack the layers if this is the tar of an image."""
+        with tarfile.open(fileobj=_BoundedFile(stream), mode="r:") as archive:  # type: ignore[call-overload]
+            members: dict[str, tarfile.TarInfo] = {}
+            while (info := archive.next()) is not None and len(members) < _MAX_IMAGE_MEMBERS:
+                if not members and not FIRST_MEMBER.fullmatch(info.name):
+                    return False
+                members[info.name.removeprefix("./")] = info
+
+            @contextmanager
+            def opened(name: str) -> Iterator[IO[bytes]]:
+                content = archive.extractfile(members[name]) if members[name].isreg() else None
+                if content is None:
+                    raise ValueError(f"{name} is a link or a special file")
+                yield content
+
+            if LAYOUT in members or ("manifest.json" in members and any(name.endswith(".tar") for name in members)):
+                self.expand_image(opened, into, depth, display)
+                return True
+        return False
+
+    def expand_image(
+        self, opened: Callable[[str], AbstractContextManager[IO[bytes]]], into: Path, depth: int, display: str
+    ) -> None:
+        """Write the files of kernels that an image has.
+
+        Args:
+            opened: opens a member of it.
+        """
+
+        def read(name: str) -> bytes:
+            with opened(name) as document:
+                return document.read(DOCUMENT_BYTES)
+
+        try:
+            images = image_layers(read)
+        except (*_ERRORS, LookupError, TypeError, AttributeError, RecursionError) as error:
+            self._report(display or LAYOUT, f"the image is damaged: {_reason(error)}")
+            return
+        for number, layers in enumerate(images, 1):
+            target, layer_filter = into / f"image{number}" if len(images) > 1 else into, LayerFilter()
+            for name in reversed(layers):
+                layer_filter.begin_layer()
+                try:
+                    if _safe_parts(name) is None:
+                        raise ValueError("its name leads out of the image")
+                    with opened(name) as layer:
+                        algorithm, _, digest = name.removeprefix("blobs/").partition("/")
+                        if name.startswith("blobs/") and _file_digest(layer, algorithm) != digest:
+                            self._report(name, "the layer is damaged: its content has another digest")
+                        self._layer = layer_filter
+                        self.expand(layer, "layer.tar", target, depth + 1, name)
+                except (*_ERRORS, LookupError) as error:
+                    self._report(name, f"the layer is missing or damaged: {_reason(error)}")
+                self._layer = None
+
     def _expand_trace(self, stream: IO[bytes], name: str, into: Path, display: str) -> None:
         self._members_left -= 1
         writer = TraceWriter(into)
         for problem in writer.convert(stream, self._spend):
             self._report(display or name, problem)
 
-    def _expand_mlir(self, stream: IO[bytes], name: str, into: Path, display: str) -> None:
+    def _expand_database(self, stream: IO[bytes], name: str, into: Path, display: str) -> None:
+        with tempfile.NamedTemporaryFile(dir=self._scratch) as copy:  # SQLite would open what takes the name's place
+            self._copy(stream, copy, self._max_bytes)
+            copy.flush()
+            for problem in write_entries(Path(copy.name), into, self._spend):
+                self._report(display or name, problem)
+
+    def _expand_text(self, stream: IO[bytes], kind: ContainerKind, name: str, into: Path, display: str) -> None:
         content = stream.read((FILE_MIB.value << 20) + 1)
         if len(content) > FILE_MIB.value << 20:
             self._report(display or name, f"more than {FILE_MIB.value} MiB: set {FILE_MIB.variable} to read it")
+        elif kind is ContainerKind.C_SOURCE:
+            if not write_binary(content.decode(errors="replace"), name, into, self._spend):
+                self._report(display or name, "no `CUBIN_NAME` or `HSACO_NAME`: triton.tools.compile did not write it")
         elif not write_functions(content.decode(errors="replace"), into, self._spend):
             self._report(display or name, "no `tt.func` with a body: it holds no Triton kernel")
 
@@ -328,6 +441,14 @@ class _Unpacker:
     def _report(self, name: str, sentence: str) -> None:
         if len(self.problems) < 1000:
             self.problems.append(Problem(sanitize(name), sentence))
+
+
+def _file_digest(stream: IO[bytes], algorithm: str) -> str:
+    digest = hashlib.new(algorithm)
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    stream.seek(0)
+    return digest.hexdigest()
 
 
 _SPECIAL = "not unpacked: a link, a device or another special file"

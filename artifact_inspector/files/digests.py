@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -42,7 +43,7 @@ def snapshot_files(artifact: Artifact) -> FilesSnapshot | None:
     digest, stamps, start_time = blake2b(digest_size=32), list[Stamp](), time_ns()
     identity = (artifact.directory, artifact.stem, artifact.hash, artifact.state, artifact.triton_version)
     bounds = [limit.value for limit in LIMITS]
-    digest.update(repr((identity, bounds)).encode(errors="surrogatepass"))
+    digest.update(repr((identity, artifact.other_kernels, bounds)).encode(errors="surrogatepass"))
     for suffix in sorted(artifact.files):
         file = artifact.files[suffix]
         try:
@@ -57,9 +58,20 @@ def snapshot_files(artifact: Artifact) -> FilesSnapshot | None:
     return FilesSnapshot(digest.digest(), hash(tuple(stamps)) if settled else None)
 
 
+def content_digest(artifact: Artifact) -> bytes | None:
+    """Digest of all that the facts of a kernel depend on, the same wherever its directory is; None if unreadable."""
+    snapshot = snapshot_files(replace(artifact, directory="", hash=""))
+    constants = repr(sorted(artifact.constants.items(), key=str))
+    return None if snapshot is None else snapshot.digest + constants.encode(errors="surrogatepass")
+
+
 @cache
-def package_digest() -> bytes:
-    """Digest of the version, and of the stamps of the package's own files."""
+def package_digest(*, is_portable: bool = False) -> bytes:
+    """Digest of the version, and of the stamps of the package's own files.
+
+    Args:
+        is_portable: digest their contents, which are equal on every machine with the same release.
+    """
     digest = blake2b(__version__.encode(), digest_size=16)
     root = Path(__file__).parents[1]
     for directory, folders, files in os.walk(root):
@@ -68,5 +80,17 @@ def package_digest() -> bytes:
             if name.endswith(".py"):
                 path = os.path.join(directory, name)  # noqa: PTH118 (there are hundreds)
                 stat = os.stat(path)  # noqa: PTH116
-                digest.update(f"{path[len(str(root)) :]} {stat.st_mtime_ns} {stat.st_size}\n".encode())
+                state = Path(path).read_bytes() if is_portable else f"{stat.st_mtime_ns}".encode()
+                digest.update(f"{path[len(str(root)) :]} {stat.st_size}\n".encode() + state)
     return digest.digest()
+
+
+def index_key(state: bytes, purpose: bytes = b"", *, is_portable: bool = False) -> bytes:
+    """The key in the index of what this package's code computes from files.
+
+    Args:
+        state: digest of the files.
+        purpose: separates values of different kinds; empty for facts.
+        is_portable: the key is the same on every machine.
+    """
+    return blake2b(package_digest(is_portable=is_portable) + purpose + state, digest_size=32).digest()

@@ -64,9 +64,10 @@ def index_opener(notice: Callable[[str], None]) -> Callable[[], Index] | None:
 class Index:
     """Values by key; after any error of the file it behaves like an empty index."""
 
-    def __init__(self, path: Path | None, notice: Callable[[str], None]) -> None:
+    def __init__(self, path: Path | None, notice: Callable[[str], None], max_bytes: int | None = None) -> None:
         """Open the index at a path, creating it if missing; problems are reported to `notice`."""
         self._path, self._notice = path, notice
+        self._max_bytes = MAX_BYTES if max_bytes is None else max_bytes
         self._connection: sqlite3.Connection | None = None
         if path is None:
             self._disable("there is no home directory")
@@ -90,6 +91,10 @@ class Index:
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """The values of those keys that have an intact value."""
+        return {key: value for key, packed in self.get_packed(keys).items() if (value := unpack(packed)) is not None}
+
+    def get_packed(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """The values as they are stored, for `unpack`, of those keys whose value has the right checksum."""
         values: dict[bytes, bytes] = {}
         requested, now, touched = list(keys), int(time.time()), []
         if self._connection is None:
@@ -99,7 +104,7 @@ class Index:
                 batch = requested[start : start + 500]
                 query = f"SELECT key, used, value FROM facts WHERE key IN ({','.join('?' * len(batch))})"
                 for key, used, stored in connection.execute(query, batch):
-                    value = _verify_checksum(key, stored)
+                    value = read_checked(key, stored)
                     if value is not None:
                         values[key] = value
                     if abs(now - used) > DAY:
@@ -112,14 +117,14 @@ class Index:
     def put(self, values: Mapping[bytes, bytes]) -> None:
         """Store some values; the oldest are removed if there are too many."""
         now = int(time.time())
-        rows = [(key, now, _add_checksum(key, value)) for key, value in values.items()]
+        rows = [(key, now, write_checked(key, value)) for key, value in values.items()]
         if not rows or self._connection is None:
             return
         with self._recover("written") as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany("INSERT OR REPLACE INTO facts (key, used, value) VALUES (?, ?, ?)", rows)
-                _evict_oldest(connection)
+                _evict_oldest(connection, self._max_bytes)
                 connection.execute("COMMIT")
             except sqlite3.Error:
                 with contextlib.suppress(sqlite3.Error):
@@ -235,16 +240,15 @@ def _is_corruption(error: Exception) -> bool:
     return any(message in str(error) for message in ("not a database", "malformed", "no such table", "no such column"))
 
 
-def _evict_oldest(connection: sqlite3.Connection) -> None:
-    # size according to the file's header: summing all values on every write would be slow
+def _evict_oldest(connection: sqlite3.Connection, max_bytes: int) -> None:
     # size according to the file's header: summing all values on every write would be slow
     names = ("page_count", "freelist_count", "page_size")
     pages, free, of_page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     size = (pages - free) * of_page
-    if size <= MAX_BYTES:
+    if size <= max_bytes:
         return
     for key, length in connection.execute("SELECT key, length(value) FROM facts ORDER BY used, rowid").fetchall():
-        if size <= EVICTION_TARGET * MAX_BYTES:
+        if size <= EVICTION_TARGET * max_bytes:
             break
         connection.execute("DELETE FROM facts WHERE key = ?", (key,))
         size -= length
@@ -254,16 +258,26 @@ def _checksum(key: bytes, packed: bytes) -> bytes:
     return blake2b(packed, digest_size=_CHECKSUM_BYTES, key=key[:64]).digest()
 
 
-def _add_checksum(key: bytes, value: bytes) -> bytes:
-    packed = zlib.compress(value, 1)
+def write_checked(key: bytes, value: bytes) -> bytes:
+    """The value as it is stored: compressed, after a checksum."""
+    packed = pack(value)
     return _checksum(key, packed) + packed
 
 
-def _verify_checksum(key: bytes, stored: object) -> bytes | None:
-    """The value; None if its checksum is wrong: a disk may return other bytes than were written."""
+def read_checked(key: bytes, stored: object) -> bytes | None:
+    """The compressed value; None if its checksum is wrong: a disk may return other bytes than were written."""
     if not isinstance(stored, bytes) or _checksum(key, stored[_CHECKSUM_BYTES:]) != stored[:_CHECKSUM_BYTES]:
         return None
-    packed = stored[_CHECKSUM_BYTES:]
+    return stored[_CHECKSUM_BYTES:]
+
+
+def pack(value: bytes) -> bytes:
+    """The value as `unpack` reads it."""
+    return zlib.compress(value, 1)
+
+
+def unpack(packed: bytes) -> bytes | None:
+    """The value; None if it is damaged or too long."""
     unpacked = zlib.decompressobj()
     try:
         value = unpacked.decompress(packed, MAX_VALUE_BYTES)

@@ -9,6 +9,7 @@ Source: pipe(7), prctl(2) PR_SET_PDEATHSIG.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -21,8 +22,12 @@ _writer: int | None = None
 _reader: int | None = None
 _parent_reader: int | None = None
 """In a forked process: the reading end of its parent's pipe."""
+starting_tool = threading.Lock()
+"""Held from the start of a tool until `add_tool`: else a tool that just started would be missed."""
 _process_groups: set[int] = set()
 """Process groups of the tools that this process runs."""
+_is_ending = False
+"""Tools that start from now on are killed at once: a thread may be between starting one and noting it."""
 
 
 def prepare_workers() -> None:
@@ -37,8 +42,8 @@ def prepare_workers() -> None:
 
 def _enter_child() -> None:
     """In every forked process: give up the parent's writing end, or the pipe would never close."""
-    global _lock, _reader, _writer, _parent_reader
-    _lock = threading.Lock()
+    global _lock, _reader, _writer, _parent_reader, starting_tool
+    _lock, starting_tool = threading.Lock(), threading.Lock()
     _process_groups.clear()
     if _writer is not None:
         with suppress(OSError):
@@ -47,17 +52,35 @@ def _enter_child() -> None:
             with suppress(OSError):
                 os.close(_parent_reader)
         _parent_reader, _reader, _writer = _reader, None, None
+    if signal.getsignal(signal.SIGTERM) is _leave_to_thread:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
 
 
 def end_with_parent() -> None:
-    """In a forked worker: exit as soon as the parent has ended. Calls return at once."""
-    if _parent_reader is not None:
-        threading.Thread(target=_wait_for_parent, args=(_parent_reader,), daemon=True).start()
+    """In a forked worker: exit with its tools as soon as the parent has ended, or on SIGTERM. Calls return at once.
+
+    A pool sends SIGTERM to its other workers when one has ended.
+    """
+    if _parent_reader is None:
+        return
+    signal_reader, signal_writer = os.pipe()
+    os.set_blocking(signal_writer, False)
+    signal.signal(signal.SIGTERM, _leave_to_thread)
+    signal.set_wakeup_fd(signal_writer)
+    threading.Thread(target=_wait_for_end, args=(_parent_reader, signal_reader), daemon=True).start()
 
 
-def _wait_for_parent(reader: int) -> None:
-    with suppress(OSError):
-        os.read(reader, 1)
+def _leave_to_thread(_number: int, _frame: object) -> None:
+    """The thread of `end_with_parent` reads the signal, also while the main thread is in a long call."""
+
+
+def _wait_for_end(parent_reader: int, signal_reader: int) -> None:
+    with suppress(OSError, ValueError):
+        while parent_reader not in (ready := select.select([parent_reader, signal_reader], [], [])[0]):
+            if ready and signal.SIGTERM in os.read(signal_reader, 64):
+                break
+    starting_tool.acquire(timeout=1)
     kill_tools()
     os._exit(1)
 
@@ -77,6 +100,8 @@ def end_workers() -> None:
 def add_tool(process_group: int) -> None:
     """Note a running tool, which ends with this process."""
     _process_groups.add(process_group)
+    if _is_ending:
+        kill_tools()
 
 
 def remove_tool(process_group: int) -> None:
@@ -110,16 +135,24 @@ def kill_with_parent(parent: int) -> None:
 
 
 def end_on_signals() -> None:
-    """Unwind on SIGTERM and SIGHUP, so that temporary directories are removed; workers end at once.
+    """Unwind on SIGINT, SIGTERM and SIGHUP, so that temporary directories are removed; workers end at once.
 
     A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once.
     """
-    numbers = [signal.SIGTERM, signal.SIGHUP]
+    numbers = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
     def unwind(number: int, _frame: object) -> None:
+        global _is_ending
+        if starting_tool.locked():  # perhaps by this thread, and an exception now would lose the tool
+            signal.signal(signal.SIGALRM, lambda *_: unwind(number, None))
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            return
+        if number == signal.SIGINT:
+            _raise_until_caught(KeyboardInterrupt())
+        _is_ending = True
         end_workers()
-        sys.exit(128 + number)
+        _raise_until_caught(SystemExit(128 + number))
 
     def reset() -> None:
         for number in numbers:
@@ -128,3 +161,21 @@ def end_on_signals() -> None:
     for number in numbers:
         signal.signal(number, unwind)
     os.register_at_fork(after_in_child=reset)
+
+
+def _raise_until_caught(ending: BaseException) -> None:
+    """Raise an exception, and again where a callback of a fork or a destructor ignored it."""
+    report = sys.unraisablehook
+
+    def raise_again(_number: int, _frame: object) -> None:
+        raise ending
+
+    def notice(ignored: sys.UnraisableHookArgs) -> None:
+        if ignored.exc_value is ending:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        else:
+            report(ignored)
+
+    signal.signal(signal.SIGALRM, raise_again)
+    sys.unraisablehook = notice
+    raise ending

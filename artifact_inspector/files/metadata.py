@@ -6,9 +6,11 @@ import json
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.artifact import (
     CUDA_FILES,
     HIP_FILES,
@@ -49,15 +51,28 @@ def find_artifacts(
             contents.others.append(OtherFile(path, "other JSON file"))
             return
         report_problem("metadata without any stage", "json")
-    target = None
+    target, is_intel = None, False
     try:
         target = None if metadata is None else parse_metadata_target(metadata)
     except UsageError as error:
-        report_problem(error.message, "json")
-    if target is None:
+        is_intel = is_for_intel(metadata or {})
+        limits = " It is an Intel GPU: only TTIR, TTGIR and LLIR are read." if is_intel else ""
+        report_problem(f"{error.message}{limits}", "json")
+    if target is None and not is_intel:
         target = _stage_target(files, report_problem)
     if not (files.keys() & CUDA_FILES and files.keys() & HIP_FILES):
-        yield _build_artifact(directory, display_directory, stem, files, metadata, target, report_problem)
+        artifact = _build_artifact(directory, display_directory, stem, files, metadata, target, report_problem)
+        kernels: list[str] = []
+        if "cubin" in files and files.keys() <= {"cubin", "ptx", "sass"}:
+            from artifact_inspector.files.binaries import list_kernels  # which few caches need
+
+            with suppress(CacheError, OSError):
+                kernels = list_kernels(read_content(files["cubin"]))
+        for kernel in kernels if len(kernels) > 1 else ():
+            others = tuple(other for other in kernels if other != kernel)
+            yield replace(artifact, name=sanitize(kernel), display_name=sanitize(kernel), other_kernels=others)
+        if len(kernels) < 2:
+            yield artifact
         return
     report_problem(f"{sanitize(stem)} was compiled for two vendors here; the later compile overwrote the earlier IR")
     foreign = CUDA_FILES if target is not None and target.backend is Backend.HIP else HIP_FILES
@@ -66,6 +81,12 @@ def find_artifacts(
     yield _build_artifact(directory, display_directory, stem, main_files, metadata, target, report_problem)
     target = _stage_target(foreign_files, report_problem)
     yield _build_artifact(directory, display_directory, stem, foreign_files, None, target, report_problem)
+
+
+def is_for_intel(metadata: Mapping[str, object]) -> bool:
+    """Whether Intel's backend (intel-xpu-backend-for-triton) wrote the metadata."""
+    target = metadata.get("target")
+    return isinstance(target, dict) and target.get("backend") == "xpu"
 
 
 def _build_artifact(

@@ -18,7 +18,10 @@ _FUNCTION = re.compile(r"\s*tt\.func\s+(?:(?:public|private|nested)\s+)?@\"?([\w
 _GPU = re.compile(r"\b(?:ttg|ttng|triton_gpu|triton_nvidia_gpu|amdgpu|amdg|tlx|gluon)\.")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*')
-_CONTINUATIONS = (":", "->", "attributes", "iter_args", "to ", "step ")
+_RESULT = re.compile(r"^(\s*%[\w.$%:, -]*?) *= +")
+_SPACES = re.compile(r"^(\s*tt\.func \w+) +(?=@)")
+_CONTINUATION = re.compile(r"\s*(?::|->|!|attributes\b|iter_args\b|to |step |\*|<\{|\{ *[\w.]+ *(?:[=,]|$))")
+_UNFINISHED = re.compile(r"(?:[,:=*]|->|\b(?:to|public|private))$")
 
 
 class ModuleFunction(NamedTuple):
@@ -35,7 +38,10 @@ def split_functions(text: str) -> Iterator[ModuleFunction]:
     lines = text.splitlines()
     starts = [0, *(number + 1 for number, line in enumerate(lines) if _SEPARATOR.match(line))]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        module = _join_operations([_COMMENT.sub(r"\1", line).rstrip() for line in lines[start:end]])
+        module = [
+            _SPACES.sub(r"\1 ", _RESULT.sub(r"\1 = ", _COMMENT.sub(r"\1", line))).rstrip() for line in lines[start:end]
+        ]
+        module = _join_operations(module)
         suffix = "ttgir" if any(_GPU.search(line) for line in module) else "ttir"
         functions = list(_functions(module))
         for name, first, _ in functions:
@@ -56,8 +62,11 @@ def _join_operations(lines: list[str]) -> list[str]:
             if number > first:
                 joined[first] = f"{joined[first]} {lines[number].strip()}".rstrip()
             number += 1
-            is_region = code.endswith("({") or code.lstrip().startswith("}")
-            has_more = number < len(lines) and lines[number].lstrip().startswith(_CONTINUATIONS)
+            is_region = code.endswith("({")
+            is_label = code.lstrip().startswith("^")
+            has_more = not is_label and (
+                _UNFINISHED.search(code) or (number < len(lines) and _CONTINUATION.match(lines[number]))
+            )
             if is_region or (depth <= 0 and not (has_more and lines[first].strip())):
                 break
     return joined

@@ -62,7 +62,11 @@ def read_entry_record(entry: Path) -> CompileRecord | None:
 def _parse_record(entry: Mapping[str, object]) -> CompileRecord:
     constants = entry.get("constants")
     strings = [value if isinstance(value, str) else None for value in (entry.get("triton"), entry.get("place"))]
-    return CompileRecord(constants if isinstance(constants, dict) else {}, *strings)
+    types = entry.get("types")
+    texts = [text for text in types if isinstance(text, str)] if isinstance(types, list) else []
+    # a launch compiles an argument that is 1 as a constant
+    ones = {text.partition("=")[0]: 1 for text in texts if text.endswith(":1")}
+    return CompileRecord({**ones, **(constants if isinstance(constants, dict) else {})}, *strings)
 
 
 def artifact_time(artifact: Artifact) -> float | None:

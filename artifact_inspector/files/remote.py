@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -25,7 +27,9 @@ def address_of(path: Path) -> str | None:
     if text == STANDARD_INPUT:
         return text
     match = _ADDRESS.match(text)
-    return None if match is None else f"{match[1]}://{text[match.end() :]}"
+    if match is None:
+        return None
+    return f"{match[1]}://{'/' if match[1] in ('file', 'local') else ''}{text[match.end() :]}"
 
 
 _copies: dict[str, tuple[Path, tempfile.TemporaryDirectory[str]]] = {}
@@ -55,17 +59,48 @@ def _read_input(directory: Path) -> Path:
     return path.rename(path.with_suffix(".ndjson")) if is_text else path
 
 
-def _fetch(address: str, directory: Path) -> Path:
+def open_address(address: str) -> tuple[Any, str]:
+    """The fsspec file system of an address, and the path there.
+
+    Raises:
+        CacheError: a package is missing, or the address is wrong.
+    """
     try:
         import fsspec
     except ImportError:
         remedy = "Run pip install 'artifact-inspector[remote]', or copy it here first."
         raise CacheError(f"{sanitize(address)} needs the package fsspec.", remedy) from None
-    try:
+    with naming_errors(address):
         system, path = fsspec.core.url_to_fs(address)
-        names = [path] if system.isfile(path) else sorted(system.find(path))
-    except (ValueError, ImportError, PermissionError) as error:
-        raise CacheError(f"{sanitize(address)} cannot be read: {sanitize(str(error))[:200]}.") from None
+    return system, str(path)
+
+
+@contextmanager
+def naming_errors(address: str) -> Iterator[None]:
+    """Report what a file system of fsspec raises: each has exceptions of its own, as for missing credentials.
+
+    Raises:
+        CacheError: instead of any of them.
+    """
+    try:
+        yield
+    except CacheError:
+        raise
+    except Exception as error:  # noqa: BLE001 - every file system has its own
+        text = sanitize(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
+        raise CacheError(
+            f"{sanitize(address)} cannot be read: {text[:200].rstrip('.') or type(error).__name__}."
+        ) from None
+
+
+def _fetch(address: str, directory: Path) -> Path:
+    system, path = open_address(address)
+    with naming_errors(address):
+        return _copy_all(address, system, path, directory)
+
+
+def _copy_all(address: str, system: Any, path: str, directory: Path) -> Path:
+    names = [path] if system.isfile(path) else sorted(system.find(path))
     if not names:
         raise CacheError(f"There is nothing at {sanitize(address)}.", "Give an archive, a trace or a cache directory.")
     if len(names) > ARCHIVE_MEMBERS.value:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.files.scratch import owned_prefix, remove_stale, scratch_directory
+from artifact_inspector.files.scratch import prefix_beside, scratch_directory
 from artifact_inspector.files.tools import find_on_path
 
 MAX_REVISIONS = 8
-_PREFIX = ".writing-"
 """Maximum number of revisions; the least recently used is removed first."""
 TIMEOUT = 60.0
 """Timeout of one git command."""
@@ -91,12 +90,11 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
 def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
     """Write the tree completely or not at all: it is renamed when complete."""
     tree.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale(tree.parent, _PREFIX)
     with scratch_directory() as scratch:
         settings = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
         listed = _run_git(git, top, ["ls-tree", "-r", "-z", "--name-only", commit], {}).stdout
         names = [name for name in listed.split(b"\0") if name.endswith(b".py")]
-        temporary_tree = Path(tempfile.mkdtemp(prefix=owned_prefix(_PREFIX), dir=tree.parent))
+        temporary_tree = Path(tempfile.mkdtemp(prefix=prefix_beside(tree), dir=tree.parent))
         try:
             _run_git(git, top, ["read-tree", commit], settings)
             stdin = b"".join(name + b"\0" for name in names)

@@ -1,6 +1,6 @@
-"""Temporary directories, removed on exit, or by a later run if the process was killed.
+"""Temporary files and directories, removed on exit, or by a later run if the process was killed.
 
-Their names have the owner: host, boot, PID namespace and process ID. A run removes the directories of owners
+Their names have the owner: host, boot, PID namespace and process ID. A run removes what belongs to owners
 that have ended. Where it cannot know (another host or container), it waits a day.
 """
 
@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 
 _PREFIX = "inspect-kernel-"
+_BESIDE = ".writing-"
+"""Prefix of what is written beside its destination, and moved there when it is complete."""
 _MAX_AGE = 24 * 3600
 """Age in seconds after which a directory of another host or container counts as unused."""
 _OWNER = re.compile(r"(?:(?P<machine>[A-Za-z0-9]+\.[0-9a-f]{8})-)?(?P<pid>\d{1,10})-\w+", re.ASCII)
@@ -26,8 +28,15 @@ _OWNER = re.compile(r"(?:(?P<machine>[A-Za-z0-9]+\.[0-9a-f]{8})-)?(?P<pid>\d{1,1
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
     """A private directory whose name contains its owner."""
-    _remove_stale_once()
-    return tempfile.TemporaryDirectory(prefix=owned_prefix(_PREFIX))
+    parent = tempfile.gettempdir()
+    _remove_stale_once(Path(parent), _PREFIX)
+    return tempfile.TemporaryDirectory(prefix=owned_prefix(_PREFIX), dir=parent)
+
+
+def prefix_beside(destination: Path) -> str:
+    """The beginning of the name of what takes a path's place when it is complete, in the same directory."""
+    _remove_stale_once(destination.parent, _BESIDE)
+    return owned_prefix(_BESIDE)
 
 
 def is_own_scratch(path: Path) -> bool:
@@ -38,7 +47,7 @@ def is_own_scratch(path: Path) -> bool:
 
 
 def owned_prefix(prefix: str) -> str:
-    """The beginning of the name of a temporary directory of this process."""
+    """The beginning of the name of a temporary file or directory of this process."""
     return f"{prefix}{machine_name()}-{os.getpid()}-"
 
 
@@ -55,24 +64,28 @@ def machine_name() -> str:
 
 
 @cache
-def _remove_stale_once() -> None:
-    remove_stale(Path(tempfile.gettempdir()))
+def _remove_stale_once(parent: Path, prefix: str) -> None:
+    remove_stale(parent, prefix)
 
 
 def remove_stale(parent: Path, prefix: str = _PREFIX) -> None:
-    """Remove the temporary directories of this user's processes that have ended."""
+    """Remove the temporary files and directories of this user's processes that have ended."""
     with suppress(OSError):
-        for directory in parent.glob(f"{prefix}*"):
-            owner = _OWNER.fullmatch(directory.name.removeprefix(prefix))
-            if owner is not None and _is_stale(directory, owner["machine"], int(owner["pid"])):
-                shutil.rmtree(directory, ignore_errors=True)
+        for path in parent.glob(f"{prefix}*"):
+            owner = _OWNER.fullmatch(path.name.removeprefix(prefix))
+            if owner is None or not _is_stale(path, owner["machine"], int(owner["pid"])):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
-def _is_stale(directory: Path, machine: str | None, pid: int) -> bool:
+def _is_stale(path: Path, machine: str | None, pid: int) -> bool:
     with suppress(OSError):
-        stat_result = directory.lstat()
+        stat_result = path.lstat()
         is_own = not hasattr(os, "getuid") or stat_result.st_uid == os.getuid()
-        if not stat.S_ISDIR(stat_result.st_mode) or not is_own:
+        if not is_own or not (stat.S_ISDIR(stat_result.st_mode) or stat.S_ISREG(stat_result.st_mode)):
             return False
         if machine == machine_name():
             return not is_alive(pid)

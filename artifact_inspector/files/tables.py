@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.scratch import prefix_beside
 
 BATCH_ROWS = 2000
 TableRow = Mapping[str, Any]
@@ -80,7 +81,7 @@ def _batches(rows: Iterable[TableRow]) -> Iterator[Sequence[TableRow]]:
 def _replacing(path: Path) -> Iterator[Path]:
     """A temporary file beside the path, which takes its place at the end of the block."""
     try:
-        with TemporaryDirectory(prefix=f".{path.name[:64]}.", dir=path.parent) as directory:
+        with TemporaryDirectory(prefix=prefix_beside(path), dir=path.parent) as directory:
             temporary = Path(directory, path.name)
             yield temporary
             os.replace(temporary, path)  # noqa: PTH105 - atomic

@@ -19,7 +19,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.lifetime import add_tool, remove_tool
+from artifact_inspector.files import lifetime
 from artifact_inspector.files.process_limits import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
@@ -62,23 +62,11 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: fl
     Raises:
         CacheError: the tool did not start, or was stopped because of its time or output limit.
     """
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
-            stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
-            cwd=tempfile.gettempdir(),
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
-    limit_tool(process.pid, int(TOOL_MIB.value * memory))
-    add_tool(process.pid)
+    process: subprocess.Popen[bytes] | None = None
     timed_out = threading.Event()
 
     def stop() -> None:
-        if process.poll() is None:  # otherwise the process ID may have been reused
+        if process is not None and process.poll() is None:  # otherwise the process ID may have been reused
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
@@ -87,8 +75,13 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: fl
         stop()
 
     timer = threading.Timer(TOOL_SECONDS.value, expire)
-    timer.start()
+    timer.daemon = True  # a signal may interrupt its start, and a process waits for other threads when it ends
     try:
+        with lifetime.starting_tool:
+            process = _start(command, errors=errors)
+            lifetime.add_tool(process.pid)
+        limit_tool(process.pid, int(TOOL_MIB.value * memory))
+        timer.start()
         pipe = process.stderr if errors else process.stdout
         assert pipe is not None
         with pipe:
@@ -99,10 +92,25 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: fl
     finally:
         timer.cancel()
         stop()
-        remove_tool(process.pid)
+        if process is not None:
+            lifetime.remove_tool(process.pid)
     if timed_out.is_set():
         remedy = f"set {TOOL_SECONDS.variable} to wait longer"
         raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.value} s: {remedy}.")
     if len(output) > limit and not errors:
         raise CacheError(f"{command[0]} printed more than expected for this file.")
     return status, output
+
+
+def _start(command: list[str], *, errors: bool) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
+            stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error

@@ -164,7 +164,7 @@ def _launch_row(event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "grid": [*grid, 1, 1][:3],
         "args": {name: _argument(value) for name, value in event["extracted_args"].items()},
-        "hash": metadata["hash"],
+        "hash": str(metadata["hash"]),
         "kernel": str(event.get("name")),
     }
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
+from artifact_inspector.files.ahead_of_time import NAME as C_NAME
 from artifact_inspector.files.artifact import (
+    CONTAINER,
+    CONTAINER_SUFFIXES,
+    EMPTY_DIRECTORY,
     LINKED_DIRECTORY,
     SUFFIXES,
     CacheContents,
@@ -29,11 +33,28 @@ MAX_DEPTH = 64
 """Levels of directories that are searched."""
 
 
-def walk(root: Path, contents: CacheContents) -> None:
-    """Collect the contents of a directory and its subdirectories."""
-    pending = [(root, ".", 0)]
+def kernel_directories(root: Path, report: Callable[[Problem], None]) -> tuple[list[str], list[str]]:
+    """The directories that may have kernels, and the archives and traces, both below `root` and sorted."""
+    directories, containers = [], []
+    for path, folders, names in os.walk(
+        root, onerror=lambda error: report(Problem(sanitize(str(error.filename)), describe_error(error)))
+    ):
+        folders[:] = [name for name in folders if not name.startswith(_TEMPORARY_NAMES) and name != VALUES_DIRECTORY]
+        relative = os.path.relpath(path, root)
+        if folders and relative.count(os.sep) >= MAX_DEPTH - 1:
+            report(Problem(sanitize(relative), f"directories more than {MAX_DEPTH} levels deep are not read"))
+            folders.clear()
+        if any(name.rpartition(".")[2] in SUFFIXES and name != MANIFEST and name[:7] != "__grp__" for name in names):
+            directories.append(relative)
+        containers += [os.path.normpath(f"{relative}/{name}") for name in names if name.endswith(CONTAINER_SUFFIXES)]
+    return sorted(directories), sorted(containers)
+
+
+def walk(root: Path, contents: CacheContents, directories: Sequence[str] = ()) -> None:
+    """Collect the contents of a directory and its subdirectories, or of some directories below it only."""
+    pending = [(root / directory, directory, MAX_DEPTH) for directory in directories] or [(root, ".", 0)]
     too_deep = 0
-    records: dict[str, CompileRecord] = {}
+    records = _read_parents(root, directories, contents)
     while pending:
         directory, display_directory, depth = pending.pop()
         names: list[str] = []
@@ -59,7 +80,7 @@ def walk(root: Path, contents: CacheContents) -> None:
             contents.add_missing(display_directory, describe_error(error))
             continue
         if not entries and depth > 0:
-            contents.others.append(OtherFile(display_directory, "empty directory"))
+            contents.others.append(OtherFile(display_directory, EMPTY_DIRECTORY))
         if MANIFEST in names:
             records |= _read_manifest(directory, display_directory, contents)
         stems = _classify_files(directory, display_directory, names, records, contents)
@@ -67,8 +88,17 @@ def walk(root: Path, contents: CacheContents) -> None:
             is_broken = is_link and not os.path.exists(directory / name)  # noqa: PTH110 - False for a loop
             path = join_display_path(display_directory, sanitize(name))
             _record_special_file(name, path, stems, contents, is_broken=is_broken)
-    if too_deep:
+    if too_deep and not directories:
         contents.add_missing(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep")
+
+
+def _read_parents(root: Path, directories: Sequence[str], contents: CacheContents) -> dict[str, CompileRecord]:
+    """The records in the directories above some."""
+    records: dict[str, CompileRecord] = {}
+    for parent in sorted({str(parent) for directory in directories for parent in PurePosixPath(directory).parents}):
+        if (root / parent / MANIFEST).exists():
+            records |= _read_manifest(root / parent, parent, contents)
+    return records
 
 
 def _read_manifest(directory: Path, display_directory: str, contents: CacheContents) -> dict[str, CompileRecord]:
@@ -83,7 +113,7 @@ def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) 
     """Whether a directory is to be searched; others are recorded in `contents`."""
     if entry.is_symlink():
         contents.others.append(OtherFile(path, LINKED_DIRECTORY))
-    elif entry.name.startswith(("tmp.pid_", ".compiling-")):
+    elif entry.name.startswith(_TEMPORARY_NAMES):
         contents.others.append(OtherFile(path, _TEMPORARY))
     elif entry.name == VALUES_DIRECTORY:
         contents.others.append(OtherFile(path, "values of recorded tensors"))
@@ -107,6 +137,7 @@ def _record_special_file(name: str, path: str, stems: set[str], contents: CacheC
         contents.others.append(OtherFile(path, "not a regular file"))
 
 
+_TEMPORARY_NAMES = ("tmp.pid_", ".compiling-")
 _TEMPORARY = "temporary file of a running or killed compile"
 _KNOWN_FILES = tuple(
     (re.compile(pattern), kind)
@@ -118,6 +149,10 @@ _KNOWN_FILES = tuple(
         (r".*\.launch_metadata", "launch metadata"),
         (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
         (r".*\.(?:so|pyd|dll|dylib)", "launcher"),
+        (r".*\.(?:spv|zebin)", "device binary of an Intel GPU, not read"),
+        (r".*\.(?:cutile|tileirbc)", "Tile IR of cuTile: give the file to `inspect-kernel`"),
+        (r"inductor_output_code.*|output_code\.py", "Inductor's source: give it to `inspect-kernel compile`"),
+        (r"raw\.jsonl|(?:compile_directory|chromium_events)\.json", "log of torch.compile by tlparse"),
         (r".*\.hsaco_path", "path of a binary elsewhere, not followed"),
     )
 )
@@ -145,6 +180,8 @@ def _classify_files(
             kernels.setdefault(stem, {})[suffix] = directory / name
             continue
         kind = next((kind for pattern, kind in _KNOWN_FILES if pattern.fullmatch(name)), None)
+        if kind is None and (name.endswith(CONTAINER_SUFFIXES) or C_NAME.fullmatch(name)):
+            kind = CONTAINER
         if kind is None:
             unknown_files.append(name)
         else:

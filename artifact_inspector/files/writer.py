@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.scratch import prefix_beside
 
 
 def write_text(path: Path, text: str, mode: int | None = None) -> None:
@@ -44,7 +45,7 @@ def _replace(path: Path, content: bytes, permissions: int | None) -> None:
         return
     if mode is not None and not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied")
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=prefix_beside(path), dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)

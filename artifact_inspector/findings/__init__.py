@@ -21,7 +21,7 @@ from artifact_inspector.findings import (
     lanes_switched_off,
     layout_conversion_in_loop,
     load_past_the_end,
-    lost_cache_modifier,
+    lost_cache_policy,
     narrow_loads,
     narrow_stores,
     not_pipelined,
@@ -38,7 +38,8 @@ from artifact_inspector.findings import (
     waits_in_turn,
     wgmma_serialised,
 )
-from artifact_inspector.findings._rule import Finding, Remark, Rule, Severity
+from artifact_inspector.findings._price import price
+from artifact_inspector.findings._rule import Consequence, Finding, Remark, Rule, Severity, find_dots
 from artifact_inspector.findings._switch import Switch, SwitchKind
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ __all__ = [
     "Severity",
     "Switch",
     "SwitchKind",
+    "find_dots",
     "find_findings",
     "find_launch_findings",
 ]
@@ -60,7 +62,7 @@ RULES: tuple[Rule, ...] = tuple(
     module.RULE
     for module in (
         clustered_loads, pipeline_drained, not_pipelined, fma_instead_of_mma, older_mma_than_target, narrow_loads,
-        register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_modifier,
+        register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_policy,
         contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
         lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
         operands_word_by_word, load_past_the_end,
@@ -71,7 +73,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """The findings of a kernel: the most important first, warnings before notes."""
-    return _in_order((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel))
+    return _in_order(((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel)), kernel)
 
 
 def _apply_rule(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
@@ -89,8 +91,11 @@ def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
     return _in_order((rule, finding) for rule in RULES for finding in rule.find_in_launch(prediction))
 
 
-def _in_order(ranked_findings: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
-    ranked = [
-        (rule.consequence.rank, finding.severity is not Severity.WARNING, finding) for rule, finding in ranked_findings
-    ]
-    return tuple(finding for *_, finding in sorted(ranked, key=lambda item: item[:2]))
+def _in_order(findings: Iterable[tuple[Rule, Finding]], kernel: KernelFacts | None = None) -> tuple[Finding, ...]:
+    """What fails at launch, then warnings, then notes; the costliest first."""
+    ranked = []
+    for rule, finding in findings:
+        rank, is_note = rule.consequence.rank, finding.severity is not Severity.WARNING
+        cost = 0.0 if kernel is None else price(kernel, rule.code)
+        ranked.append(((rank > Consequence.LAUNCH.rank, is_note, -cost, rank), finding))
+    return tuple(finding for _, finding in sorted(ranked, key=lambda item: item[0]))

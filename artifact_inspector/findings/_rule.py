@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
+from artifact_inspector.analysis.order.reference_regions import STRAIGHT
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._switch import Switch
 from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
@@ -14,7 +15,7 @@ from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
-__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "find_dots", "report_nothing"]
+__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "describe_region", "find_dots", "report_nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,11 @@ class Rule:
     def explanation(self) -> str:
         """The rule's page, as Markdown."""
         return cleandoc(self.page or "")
+
+
+def describe_region(region: str) -> str:
+    """The id of a loop; words for straight-line code."""
+    return region.replace(STRAIGHT, "straight-line code")
 
 
 def report_nothing(_kernel: KernelFacts) -> Iterable[Remark]:

@@ -1,14 +1,17 @@
 """Lanes of a warp conflict on banks of shared memory.
 
-Shared memory has 32 banks of four bytes. Lanes of a warp that access different words of one bank are
-served one after the other.
+Shared memory has 32 banks of four bytes. Lanes of a warp that access different words of one bank are served one after
+the other.
 
-**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line takes at
-least 1.5 times the passes that it takes without conflicts. The added passes are at least a twentieth of
-all passes. Copies from global memory (`LDGSTS`) count too, by the rules that were measured for them.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line takes at least 1.5 times
+the passes that it takes without conflicts. The added passes are at least a twentieth of all passes. Copies from global
+memory (`LDGSTS`) count too, by the rules that were measured for them.
 
-**What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of
-the multiprocessor.
+**What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of the
+multiprocessor.
+
+**What to do.** Let neighbouring lanes access neighbouring words: swap the dimensions of the tile, avoid `tl.trans`, or
+try another width of the tile. `inspect-kernel advise` compiles and simulates such tiles.
 """
 
 from __future__ import annotations

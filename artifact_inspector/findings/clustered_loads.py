@@ -2,15 +2,17 @@
 
 The source order load, compute, load, compute became load, load, compute, compute.
 
-**When it is reported.** The source of a region was `interleaved` or `grouped`, and a later stage made it
-`clustered`, `grouped` or `staggered(d)`. The last stage still has that order. Loads count as clustered
-only if no direct compute of these rounds is between them: braces such as `{1 2}{3}` enclose such rounds.
-The message names the stage that changed the order. Loops that wait for their loads in turn (AI023) are
-not reported.
+**When it is reported.** The source of a region was `interleaved` or `grouped`, and a later stage made it `clustered`,
+`grouped` or `staggered(d)`. The last stage still has that order. Loads count as clustered only if no direct compute of
+these rounds is between them: braces such as `{1 2}{3}` enclose such rounds. The message names the stage that changed
+the order. Loops that wait for their loads in turn (AI023) are not reported.
 
-**What it is likely to cost, or gain.** More loads are in flight at once, which hides latency if registers
-suffice. More registers are live, and the first compute waits for loads that a later compute needs. Which
-effect wins depends on the target: measure both orders.
+**What it is likely to cost, or gain.** More loads are in flight at once, which hides latency if registers suffice.
+More registers are live, and the first compute waits for loads that a later compute needs. Which effect wins depends on
+the target: measure both orders.
+
+**What to do.** Nothing, if this order is faster. Otherwise compare other values of `num_stages` and other releases of
+Triton with `inspect-kernel rank`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region
 from artifact_inspector.findings.waits_in_turn import SEVERAL
 from artifact_inspector.model import OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
@@ -46,7 +48,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         lines = [located_round.first_load for located_round in region.rounds if located_round.first_load is not None]
         sources = dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)
         yield Remark(
-            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}). "
+            f"{describe_region(region.id)}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} "
+            f"({region.phrase}). "
             f"{stage.producer} changed the order at {stage.value}; before it was {earlier_orders[-1].phrase}",
             last.stage,
             tuple(lines),

@@ -1,14 +1,16 @@
 """The compiler reports a performance problem.
 
-ptxas reports a performance loss that it cannot avoid, or an option that it ignored; MLIR warns. The
-finding quotes the message.
+ptxas reports a performance loss that it cannot avoid, or an option that it ignored; MLIR warns. The finding quotes the
+message.
 
-**When it is reported.** The remarks that `inspect-kernel compile` keeps beside the kernel hold a warning,
-or a ptxas advisory with a code such as `(C7510)` for serialised `wgmma`. Spills that ptxas reports are in
-AI007.
+**When it is reported.** The remarks that `inspect-kernel compile` keeps beside the kernel hold a warning, or a ptxas
+advisory with a code such as `(C7510)` for serialised `wgmma`. Spills that ptxas reports are in AI007.
 
-**What it is likely to cost.** See the message. Serialised `wgmma` run one at a time: the tensor cores
-wait for registers or for the instructions between them.
+**What it is likely to cost.** See the message. Serialised `wgmma` run one at a time: the tensor cores wait for
+registers or for the instructions between them.
+
+**What to do.** Follow the message. For serialised `wgmma`, use fewer registers (a smaller tile, more warps), and do
+not touch the accumulator between two products.
 """
 
 from __future__ import annotations

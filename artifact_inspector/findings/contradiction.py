@@ -2,12 +2,14 @@
 
 Metadata, text and binary should agree on the number of warps, the target and the shared memory.
 
-**When it is reported.** The figures of the metadata, the text and the binary are compared. Each
-difference is one finding, with both sources. The report shows both values.
+**When it is reported.** The figures of the metadata, the text and the binary are compared. Each difference is one
+finding, with both sources. The report shows both values.
 
-**What it is likely to mean.** The entry was combined from two compiles, edited, or written by another
-version of Triton than it claims. Or this tool misreads one of the files. Figures that depend on the fact
-are in doubt.
+**What it is likely to mean.** The entry was combined from two compiles, edited, or written by another version of
+Triton than it claims. Or this tool misreads one of the files. Figures that depend on the fact are in doubt.
+
+**What to do.** Compile the kernel again into an empty cache. If the files still disagree, report it with
+`inspect-kernel repro`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ A launch fails.
 
 **When it is reported.** The occupancy on the target is 0 blocks. The message names the exceeded resource.
 
-**What it is likely to cost.** The launch returns an error. An autotuner silently skips such a
-configuration.
+**What it is likely to cost.** The launch returns an error. An autotuner silently skips such a configuration.
+
+**What to do.** Take less of the named resource: a smaller tile or a lower `num_stages` for shared memory, a smaller
+tile or fewer warps for registers.
 """
 
 from __future__ import annotations

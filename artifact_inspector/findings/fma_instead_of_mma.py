@@ -2,12 +2,15 @@
 
 The report shows `MMA 0, FMA n`: n multiply-adds in place of matrix instructions.
 
-**When it is reported.** The tensor-level IR has a dot in a region, the last stage has no matrix
-instruction there, and the target has a matrix unit. The reason is named where the IR shows it: the types,
-the requested precision, the tile, or a Triton version that does not use the unit.
+**When it is reported.** The tensor-level IR has a dot in a region, the last stage has no matrix instruction there, and
+the target has a matrix unit. The reason is named where the IR shows it: the types, the requested precision, the tile,
+or a Triton version that does not use the unit.
 
-**What it is likely to cost.** A multiple of the time: a matrix unit does many times the multiply-adds of
-the scalar lanes per cycle.
+**What it is likely to cost.** A multiple of the time: a matrix unit does many times the multiply-adds of the scalar
+lanes per cycle.
+
+**What to do.** Pass `input_precision="tf32"` for fp32 operands on a target with TF32, or convert the operands to fp16
+or bf16. Make each side of the tile at least 16.
 """
 
 from __future__ import annotations
@@ -43,7 +46,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-SWITCHES = (Switch(SwitchKind.PRECISION, "input_precision", "tf32"),)
-RULE = Rule(
-    "AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=lambda _: SWITCHES
-)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    """TF32, on targets whose matrix unit has it."""
+    rates = None if kernel.artifact.target is None else kernel.artifact.target.gpu.rates
+    if rates is not None and "tf32" in rates.matrix:
+        yield Switch(SwitchKind.PRECISION, "input_precision", "tf32")
+
+
+RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=_switches)

@@ -1,11 +1,13 @@
 """Many lanes are inactive where memory is accessed.
 
-**When it is reported.** A launch was simulated (`inspect-kernel predict`), and at least a quarter of the
-lanes of its global loads, stores and copies are inactive. Causes are blocks that pass the edge of a
-tensor, and values that several lanes hold and one lane stores.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and at least a quarter of the lanes of its
+global loads, stores and copies are inactive. Causes are blocks that pass the edge of a tensor, and values that several
+lanes hold and one lane stores. Accesses without any active lane of their CTA do not count: the last iterations of a
+pipeline execute such copies.
 
-**What it is likely to cost.** The instructions are issued all the same. The results of inactive lanes are
-discarded.
+**What it is likely to cost.** The instructions are issued all the same. The results of inactive lanes are discarded.
+
+**What to do.** Choose a block that fits the tensor, and fewer warps for small tiles.
 """
 
 from __future__ import annotations

@@ -2,14 +2,16 @@
 
 A conversion through shared memory is a store, a barrier and a load.
 
-**When it is reported.** TTGIR has a `ttg.convert_layout` that every iteration of a loop runs, and that
-goes through shared memory or may do so. Either it converts a loop-invariant value and could be hoisted,
-or the loop has no dot and no inner loop and converts to or from the layout of a dot outside it. Such a
-conversion has at least 1 KiB, and at least a quarter of what the loop loads. In other loops, dots, loads
-and stores need their own layouts.
+**When it is reported.** TTGIR has a `ttg.convert_layout` that every iteration of a loop runs, and that goes through
+shared memory or may do so. Either it converts a loop-invariant value and could be hoisted, or the loop has no dot and
+no inner loop and converts to or from the layout of a dot outside it. Such a conversion has at least 1 KiB, and at
+least a quarter of what the loop loads. In other loops, dots, loads and stores need their own layouts.
 
-**What it is likely to cost.** Shared-memory traffic of twice the tensor, and barriers between the warps,
-in every iteration.
+**What it is likely to cost.** Shared-memory traffic of twice the tensor, and barriers between the warps, in every
+iteration.
+
+**What to do.** Load and convert a loop-invariant value before the loop. Otherwise try other values of `num_warps` and
+other tiles, which have other layouts.
 """
 
 from __future__ import annotations

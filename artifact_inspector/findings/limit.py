@@ -15,6 +15,9 @@ from artifact_inspector.model.string_enum import StringEnum
 _NO_LIMIT = frozenset({"AI012"})
 """A contradiction of two files is not a property of the kernel."""
 
+POSSIBLE_ERRORS = frozenset({"AI025"})
+"""Findings about the result of a kernel, not its speed."""
+
 
 class LimitedBy(StringEnum):
     """What a limit is read from."""
@@ -31,7 +34,7 @@ class Limit:
 
     by: LimitedBy
     lead: str
-    """`What limits it`, `First to look at`; empty if the description is a complete sentence."""
+    """`What limits it`, `Possible error`, `First to look at`; empty if the description is a complete sentence."""
     description: str
     """The fact with its figures."""
     code: str = ""
@@ -53,8 +56,9 @@ def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
     first = find_first(find_findings(kernel), launch)
     if first is not None:
         lead, remark = "What limits it" if first.severity is Severity.WARNING else "First to look at", first.remark
+        lead = "Possible error" if first.code in POSSIBLE_ERRORS else lead
         return Limit(LimitedBy.FINDING, lead, remark.message, first.code, remark.stage, remark.lines, remark.sources)
-    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _describe_no_limit(kernel))
+    return (not kernel.truncated and _of_work(kernel)) or Limit(LimitedBy.UNKNOWN, "", _describe_no_limit(kernel))
 
 
 def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> Finding | None:
@@ -65,7 +69,8 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
     Args:
         launch: findings of a simulated launch, in their order.
     """
-    first = next((finding for finding in findings if finding.code not in _NO_LIMIT), None)
+    candidates = (finding for finding in findings if finding.code not in _NO_LIMIT)
+    first = min(candidates, key=lambda finding: finding.severity is not Severity.WARNING, default=None)
     if first is None or first.severity is not Severity.WARNING:
         return next((finding for finding in launch if finding.severity is Severity.WARNING), first)
     return first
@@ -98,6 +103,12 @@ def _of_work(kernel: KernelFacts) -> Limit | None:
 
 def _describe_no_limit(kernel: KernelFacts) -> str:
     occupancy = kernel.occupancy
+    if kernel.last is None:
+        return "No stage could be read, so nothing is known about its speed."
+    if kernel.truncated:
+        return f"A file of this kernel is cut off ({kernel.truncated}), so nothing says what limits it."
+    if kernel.problems:
+        return "No finding says what limits this kernel, but its files have problems (listed below)."
     message = "No finding says what limits this kernel"
     if occupancy is None or occupancy.warps is None or not occupancy.limited_by:
         return f"{message}."

@@ -1,15 +1,15 @@
 """A load has no mask for an end that another access is masked for.
 
-Where a tile passes the edge of a tensor, the load reads past it: another row, another tensor, or unmapped
-memory.
+Where a tile passes the edge of a tensor, the load reads past it: another row, another tensor, or unmapped memory.
 
-**When it is reported.** The mask of another access compares an index with an end that the arguments give.
-The load uses the same index, and its own mask does not check that end. Not reported are a load that only
-some paths run, an index taken modulo the end, and an end that is a multiple of the tile.
+**When it is reported.** The mask of another access compares an index with an end that the arguments give. The load
+uses the same index, and its own mask does not check that end. Not reported are a load that only some paths run, an
+index taken modulo the end, and an end that is a multiple of the tile.
 
-**What it is likely to cost.** Nothing if the tensor is padded to whole tiles, or if the values are
-discarded. Otherwise wrong results (a NaN past the edge survives a multiplication by zero), or a memory
-fault.
+**What it is likely to cost.** Nothing if the tensor is padded to whole tiles, or if the values are discarded.
+Otherwise wrong results (a NaN past the edge survives a multiplication by zero), or a memory fault.
+
+**What to do.** Add the bound to the mask of the load, with `other=0.0`. Or pad the tensor to whole tiles.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """A load moves few bytes per instruction, because the IR cannot prove that more is safe.
 
-A thread can load 16 bytes at once. It cannot if the alignment of the address is unknown, if the stride
-may differ from 1, if the mask may differ between neighbours, or if addresses are taken modulo a number.
+A thread can load 16 bytes at once. It cannot if the alignment of the address is unknown, if the stride may differ from
+1, if the mask may differ between neighbours, or if addresses are taken modulo a number.
 
-**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least
-16 in total. The limit is not the size of its tile or its layout. Loads that divisible arguments would
-widen share one finding, which names the arguments. Other loads are grouped by their cause, such as a
-division or a stride. Not reported are masks that compare indices with each other or with a number, and
-loaded addresses.
+**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least 16 in total.
+The limit is not the size of its tile or its layout. Loads that divisible arguments would widen share one finding,
+which names the arguments. Other loads are grouped by their cause, such as a division or a stride. Not reported are
+masks that compare indices with each other or with a number, and loaded addresses.
 
-**What it is likely to cost.** More instructions for the same bytes. Below 4 bytes there are also no
-asynchronous copies, and so no pipelining on NVIDIA.
+**What it is likely to cost.** More instructions for the same bytes. Below 4 bytes there are also no asynchronous
+copies, and so no pipelining on NVIDIA.
+
+**What to do.** Pass pointers and strides that are multiples of 16, or promise it with `tl.multiple_of` and
+`tl.max_contiguous`. Make a stride that is 1 a `tl.constexpr`. Move divisions and remainders out of the address. Mask
+with a bound that is a multiple of 16.
 """
 
 from __future__ import annotations
@@ -113,5 +116,5 @@ RULE = Rule(
     Consequence.OTHER,
     _look,
     __doc__,
-    switches=lambda kernel: divisible(kernel.widths),
+    switches=lambda kernel: divisible(kernel, kernel.widths),
 )

@@ -1,12 +1,14 @@
 """A store moves few bytes per instruction, because the IR cannot prove that more is safe.
 
-A thread can store 16 bytes at once. The causes are those of narrow loads (AI006): unknown alignment, a
-stride that may differ from 1, a mask that may differ between neighbours, addresses modulo a number.
+A thread can store 16 bytes at once. The causes are those of narrow loads (AI006): unknown alignment, a stride that may
+differ from 1, a mask that may differ between neighbours, addresses modulo a number.
 
-**When it is reported.** As for loads (AI006): a store statement moves at most 4 bytes at a time and at
-least 16 in total, and the limit is not the size of its tile or its layout.
+**When it is reported.** As for loads (AI006): a store statement moves at most 4 bytes at a time and at least 16 in
+total, and the limit is not the size of its tile or its layout.
 
 **What it is likely to cost.** More instructions and more memory requests for the same bytes.
+
+**What to do.** As for loads (AI006).
 """
 
 from __future__ import annotations
@@ -30,5 +32,5 @@ RULE = Rule(
     Consequence.OTHER,
     _look,
     __doc__,
-    switches=lambda kernel: divisible(kernel.store_widths),
+    switches=lambda kernel: divisible(kernel, kernel.store_widths),
 )

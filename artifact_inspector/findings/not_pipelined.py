@@ -1,15 +1,18 @@
 """A loop loads data in the same iteration that computes on it.
 
-None of its loads, or only some of them, are prefetched, although `num_stages` requests it.
+None of its loads, or only some of them, are prefetched, although `num_stages` requests it. Or a program that orders
+its copies itself (Gluon, TLX) computes on each copy in the iteration that issues it.
 
-**When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the
-reason. Not reported are loops without a known reason, and loops without a dot at the default
-`num_stages`. Remainders of unrolled loops, loops with `num_stages` 1, warp-specialised loops, loops
-around these, and loops flattened into an inner loop are not reported either. Loops with the same reason
-share one finding.
+**When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the reason. Not
+reported are loops without a known reason, and loops without a dot at the default `num_stages`. Remainders of unrolled
+loops, loops with `num_stages` 1, warp-specialised loops, loops around these, and loops flattened into an inner loop
+are not reported either. Loops with the same reason share one finding.
 
-**What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide
-it.
+**What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide it.
+
+**What to do.** Remove the reason that the message names. Widen loads below 4 bytes (AI006). Load an index one
+iteration before the load that uses it. Then a `num_stages` of 3 or more prefetches; `findings --try` shows whether it
+does.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
-from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.model import Backend, OrderVerdict
 from artifact_inspector.model.region import RegionId
@@ -36,6 +39,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None or not any(region.verdict in UNPIPELINED for region in last.regions):
         return
+    yield from _serial_by_hand(last)
     outer_loops, target = _around_specialised(kernel), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]
     groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
@@ -70,6 +74,19 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             tuple(sources),
             is_minor=not has_dots,
         )
+
+
+def _serial_by_hand(last: StageFacts) -> Iterator[Remark]:
+    """Loops whose own schedule overlaps nothing: followed copy by copy."""
+    for region in last.regions:
+        if region.verdict is OrderVerdict.SERIAL and region.schedule is not None and region.schedule.distances:
+            yield Remark(
+                f"{region.id}: every copy is waited for in the iteration that issues it, and nothing overlaps with the "
+                "wait. Allocate another buffer and barrier, and issue the next copies before the wait",
+                last.stage,
+                region.lines[:1],
+                tuple(dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)),
+            )
 
 
 def _around_specialised(kernel: KernelFacts) -> set[str | None]:

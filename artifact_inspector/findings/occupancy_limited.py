@@ -2,13 +2,16 @@
 
 A multiprocessor could run more warps of a kernel that takes less.
 
-**When it is reported.** The occupancy is known and below one half, and only one of registers and shared
-memory limits it. One more block adds at least a third more warps at a small price: an eighth less of the
-resource for a third more warps, three sixteenths for half as many more, a quarter for twice as many. Not
-reported are kernels that hide latency otherwise: pipelined or warp-specialised loops with matrix work.
+**When it is reported.** The occupancy is known and below one half, and only one of registers and shared memory limits
+it. One more block adds at least a third more warps at a small price: an eighth less of the resource for a third more
+warps, three sixteenths for half as many more, a quarter for twice as many. Not reported are kernels that hide latency
+otherwise: pipelined or warp-specialised loops with matrix work.
 
-**What it is likely to cost.** Fewer warps to switch to during a wait. A kernel with enough loads in
-flight (clustered loads, a deep prefetch) may need no more.
+**What it is likely to cost.** Fewer warps to switch to during a wait. A kernel with enough loads in flight (clustered
+loads, a deep prefetch) may need no more.
+
+**What to do.** Limit the registers (`maxnreg`, on AMD `waves_per_eu`), or use a smaller tile. For shared memory, lower
+`num_stages`. `findings --try` compiles the limits and reports spills.
 """
 
 from __future__ import annotations

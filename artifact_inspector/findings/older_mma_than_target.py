@@ -2,12 +2,13 @@
 
 An example is `mma.sync` on a target with `wgmma` or `tcgen05`.
 
-**When it is reported.** A region uses one family of matrix instructions, and the newest family of the
-target is another. The reason is named where the IR shows it: a tile with fewer rows than the newest
-instruction takes. Tiles of 16 rows, the minimum for a dot, are not reported: such a kernel was written
-for few rows.
+**When it is reported.** A region uses one family of matrix instructions, and the newest family of the target is
+another. The reason is named where the IR shows it: a tile with fewer rows than the newest instruction takes. Tiles of
+16 rows, the minimum for a dot, are not reported: such a kernel was written for few rows.
 
 **What it is likely to cost.** The older instructions reach only a part of the rate of the newest unit.
+
+**What to do.** Use a tile of at least 64 rows and at least 4 warps, and a release of Triton that knows the target.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """An operand of matrix instructions is read from shared memory in single words.
 
-`ldmatrix` reads four tiles of 8×8 elements for a warp at once. Without it each lane reads its own
-registers, at most 4 bytes at a time.
+`ldmatrix` reads four tiles of 8×8 elements for a warp at once. Without it each lane reads its own registers, at most 4
+bytes at a time.
 
-**When it is reported.** In a region at the last stage, at least 16 loads of at most 4 bytes feed
-`mma.sync` of 16 rows, without a conversion between them. The message also counts the `ldmatrix` of the
-region. `ldmatrix` transposes 16-bit elements only: other operands along the other side of the tile are
-read in words.
+**When it is reported.** In a region at the last stage, at least 16 loads of at most 4 bytes feed `mma.sync` of 16
+rows, without a conversion between them. The message also counts the `ldmatrix` of the region. `ldmatrix` transposes
+16-bit elements only: other operands along the other side of the tile are read in words.
 
-**What it is likely to cost.** Four times the instructions that `ldmatrix` would take, and bank conflicts
-if the rows of the tile are not swizzled for such reads. An operand whose multiplied elements are
-contiguous (`b` by columns) needs no transposition.
+**What it is likely to cost.** Four times the instructions that `ldmatrix` would take, and bank conflicts if the rows
+of the tile are not swizzled for such reads. An operand whose multiplied elements are contiguous (`b` by columns) needs
+no transposition.
+
+**What to do.** Store the operand so that the multiplied dimension is contiguous, or convert it to 16 bits before the
+product.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region, find_dots
 from artifact_inspector.model import Stage
 
 MANY = 16
@@ -47,7 +49,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         limitation = "" if are_halves else ", but ldmatrix transposes 16-bit elements only"
         sources = tuple(dict.fromkeys(operand.source for operand in by_words if operand.source is not None))
         yield Remark(
-            f"{region.id}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync. "
+            f"{describe_region(region.id)}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync. "
             f"They fill as many registers as {-(-word_reads // AT_ONCE)} ldmatrix{limitation}. "
             f"The region has {row_reads} ldmatrix",
             last.stage,

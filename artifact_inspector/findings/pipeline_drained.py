@@ -2,13 +2,16 @@
 
 `cp.async.wait_group 0` in every iteration: the loop waits for all prefetched data before it computes.
 
-**When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in
-flight. Both the depth of the wait and the copies issued before it count. Nothing is reported if another stage
-does not fit. Which `num_stages` helps is not stated:
-`findings --try` compiles one stage more, `inspect-kernel advise` simulates some.
+**When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in flight. Both the
+depth of the wait and the copies issued before it count. Nothing is reported if another stage does not fit, or if
+matrix operations stay in flight during the wait. Which `num_stages` helps is not stated: `findings --try` compiles one
+stage more, `inspect-kernel advise` simulates some.
 
-**What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the
-wait. With `num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
+**What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the wait. With
+`num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
+
+**What to do.** Try the `num_stages` that `inspect-kernel advise` names. If none helps, load what the copies depend on,
+such as an index, one iteration earlier.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if not drains:
             continue
         region = last.region(name)
+        if region is not None and region.matrix_in_flight:
+            continue
         waits = {
             wait.op if wait.depth is None else wait.format_with_depth(wait.depth)
             for wait in last.waits

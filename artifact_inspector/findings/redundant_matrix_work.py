@@ -2,11 +2,13 @@
 
 The tile is smaller than an instruction and is padded, or several warps compute the same part.
 
-**When it is reported.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots,
-and the layout explains the factor. One finding names all such dots of a kernel.
+**When it is reported.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots, and the layout
+explains the factor. One finding names all such dots of a kernel.
 
-**What it is likely to cost.** Matrix work by the reported factor. It costs nothing where memory is the
-limit.
+**What it is likely to cost.** Matrix work by the reported factor. It costs nothing where memory is the limit.
+
+**What to do.** Choose a tile that is at least as large as the instruction in each dimension, and fewer warps for small
+tiles.
 """
 
 from __future__ import annotations

@@ -2,12 +2,15 @@
 
 The kernel needs more registers than a thread can have. The others are written to memory and read back.
 
-**When it is reported.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
-metadata counts spilled vector registers. Together they move at least 128 bytes per thread; LLVM's spills
-are assumed to be read back once. Less than 512 bytes in a kernel without a loop is a note.
+**When it is reported.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN metadata
+counts spilled vector registers. Together they move at least 128 bytes per thread; LLVM's spills are assumed to be read
+back once. Loops of machine code with spills are named, with their number per iteration. Less than 512 bytes in a
+kernel without a loop is a note.
 
-**What it is likely to cost.** Memory traffic and latency inside the kernel: once outside loops, in every
-iteration inside them.
+**What it is likely to cost.** Memory traffic and latency inside the kernel: once outside loops, in every iteration
+inside them.
+
+**What to do.** Use a smaller tile or more warps. Raise or remove `maxnreg`. Keep fewer tensors alive inside the loop.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import Switch, SwitchKind, more_warps, shallower
-from artifact_inspector.model import RegionKind
+from artifact_inspector.model import EventKind, RegionKind
 
 LEAST, MUCH = 128, 512
 """Bytes per thread, stored and read back: fewer are a few registers, served by the L1."""
@@ -33,7 +36,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     regions = () if kernel.last is None else kernel.last.regions
     is_paid_once = bool(regions) and all(region.kind is not RegionKind.LOOP for region in regions)
-    note = ". All spills are outside loops: each thread pays once" if is_paid_once else ""
+    per_trip = "".join(
+        f". {region.id} spills or reloads {count} times per iteration"
+        for region in regions
+        if region.kind is RegionKind.LOOP
+        and (count := region.count(EventKind.LOCAL_LOAD) + region.count(EventKind.LOCAL_STORE))
+    )
+    note = ". All spills are outside loops: each thread pays once" if is_paid_once else per_trip
     registers = "" if resources.registers.value is None else f" at {resources.registers.value} registers per thread"
     reload_note = "" if reloads is None else f", {reloads} bytes are reloaded"
     yield Remark(

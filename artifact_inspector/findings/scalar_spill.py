@@ -1,14 +1,14 @@
 """Scalar registers are spilled to lanes of vector registers.
 
-AMD's compiler writes a scalar without a register into one lane of a vector register, and reads it back
-from there. No memory is involved, so the count of spilled bytes does not include it.
+AMD's compiler writes a scalar without a register into one lane of a vector register, and reads it back from there. No
+memory is involved, so the count of spilled bytes does not include it.
 
-**When it is reported.** The AMDGCN metadata counts at least 32 spilled scalar registers, a third of what
-a wave has.
+**When it is reported.** The AMDGCN metadata counts at least 32 spilled scalar registers, a third of what a wave has.
 
-**What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each
-use, in every iteration of a loop. The vector registers for them may reduce the occupancy. Use fewer
-values that are uniform across threads: pointers, strides, masks of guarded loads.
+**What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each use, in every
+iteration of a loop. The vector registers for them may reduce the occupancy.
+
+**What to do.** Use fewer values that are uniform across threads: pointers, strides, masks of guarded loads.
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ The launch fails.
 
 **When it is reported.** The warps of a block times the lanes of a warp exceed the limit of the target.
 
-**What it is likely to cost.** The launch returns an error. LLVM writes the limit into the file, so its
-register counts are those of a smaller block. Use fewer warps (`num_warps`).
+**What it is likely to cost.** The launch returns an error. LLVM writes the limit into the file, so its register counts
+are those of a smaller block.
+
+**What to do.** Use fewer warps (`num_warps`).
 """
 
 from __future__ import annotations

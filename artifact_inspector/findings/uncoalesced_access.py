@@ -2,12 +2,14 @@
 
 Memory moves in sectors of 32 bytes. Lanes with distant addresses take one sector each.
 
-**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line requests at
-least twice the sectors that its bytes would fill if they were contiguous. These are at least a tenth of
-all sectors.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line requests at least twice
+the sectors that its bytes would fill if they were contiguous. These are at least a tenth of all sectors.
 
-**What it is likely to cost.** The L1 and the L2 move unused bytes, and so does device memory unless other
-warps use them.
+**What it is likely to cost.** The L1 and the L2 move unused bytes, and so does device memory unless other warps use
+them.
+
+**What to do.** Let neighbouring lanes access neighbouring elements: index the contiguous dimension with `tl.arange`,
+as the last one of the tile. To use the tile the other way round, load it so and transpose it (`tl.trans`).
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 Load, wait, load, wait: the loads of one iteration do not overlap, and each pays the latency of memory.
 
-**When it is reported.** In one iteration of a loop without asynchronous copies, at least three waits find
-loads of the loop in flight and leave none, at the last stage. At least two of them are unconditional. If
-LLVM unrolled the loop, there are three for each iteration of the program. For an outer loop, and with
-fewer than three unconditional waits, the finding is a note.
+**When it is reported.** In one iteration of a loop without asynchronous copies, at least three waits find loads of the
+loop in flight and leave none, at the last stage. At least two of them are unconditional. If LLVM unrolled the loop,
+there are three for each iteration of the program. For an outer loop, and with fewer than three unconditional waits,
+the finding is a note.
 
-**What it is likely to cost.** The latency of global memory, some hundred cycles, for each wait, minus the
-work of other warps. Independent loads that are issued together before the first wait pay it once, if
+**What it is likely to cost.** The latency of global memory, some hundred cycles, for each wait, minus the work of
+other warps.
+
+**What to do.** Write independent loads of an iteration before its first compute. They then share one wait, if
 registers suffice.
 """
 
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region
 from artifact_inspector.model import PipelineKind, RegionKind
 
 SEVERAL = 3
@@ -45,8 +47,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         maybe = len(draining) - always
         conditional = f", and {maybe} conditional," if maybe else ""
         yield Remark(
-            f"{region.id}: {always} waits in every iteration{conditional} each leave no load in flight "
-            f"({', '.join(ops)}): each iteration pays the latency of memory up to {len(drains)} times"
+            f"{describe_region(region.id)}: {always} waits in every iteration{conditional} each leave no load in "
+            f"flight ({', '.join(ops)}): each iteration pays the latency of memory up to {len(drains)} times"
             + (f" ({times} iterations of the program)" if times > 1 else ""),
             last.stage,
             drains,

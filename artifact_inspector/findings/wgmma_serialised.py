@@ -2,12 +2,16 @@
 
 After `wgmma.wait_group 0` nothing is in flight: the tensor cores and the rest of the loop alternate.
 
-**When it is reported.** All `wgmma` waits of a loop have depth 0 at the last stage, and nothing else in
-the loop needs the wait. A float operation might use the result (the softmax of attention), and a store to
-shared memory might write the next operand (unpacked weights): loops with either are not reported.
+**When it is reported.** All `wgmma` waits of a loop have depth 0 at the last stage, and nothing else in the loop needs
+the wait. A float operation might use the result (the softmax of attention), and a store to shared memory might write
+the next operand (unpacked weights): loops with either are not reported. Neither are loops whose wgmma runs while they
+wait for their copies.
 
-**What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`. One or more
-`wgmma` in flight would keep it busy.
+**What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`. One or more `wgmma` in
+flight would keep it busy.
+
+**What to do.** Do not use the accumulator inside the loop: scale and mask it behind the loop. A `num_stages` of 3 or
+more also helps.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for region in last.regions:
         work = last.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP or any(map(region.count, NEEDING)):
+            continue
+        if region.matrix_in_flight:
             continue
         waits = [w for w in last.waits_in(region.id) if w.purpose is WaitPurpose.MATRIX]
         # With another wait that leaves groups in flight, a wait of 0 is on a separate path (an epilogue).

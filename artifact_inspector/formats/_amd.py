@@ -12,7 +12,13 @@ from artifact_inspector.formats._format import TraitTable
 from artifact_inspector.model import Arch, MatrixOp, Queue, RegisterBank, Trait, Transfer, WaitOp
 from artifact_inspector.model.text import parse_integer
 
-TRAITS = TraitTable({Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot", Trait.PACKED_PRODUCT: r"v_dot\d"})
+TRAITS = TraitTable(
+    {
+        Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot",
+        Trait.PACKED_PRODUCT: r"v_dot\d",
+        Trait.ACCESSES_ELEMENT: r"ds_(read|load|write|store)_[uib](8|16)(_|$)",
+    }
+)
 
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from artifact_inspector.errors import ParseError
@@ -22,7 +22,7 @@ class ProblemLog:
         self._reported: list[str] = []
         self._max_reported = PROBLEMS.value
         self._count = 0
-        self._missing_names: set[str] = set()
+        self._missing_names: dict[str, int] = {}
         self.is_complete = True
         """False once something shows that the file is truncated."""
 
@@ -38,10 +38,9 @@ class ProblemLog:
         self.report(line, problem)
 
     def report_missing(self, line: int, name: str) -> None:
-        """Report a reference without definition in the file; once per name."""
-        if name not in self._missing_names:
-            self._missing_names.add(name)
-            self.report_truncation(line, f"{name} is not defined in the file, which must be truncated")
+        """Report a reference without definition in the file; all names together make one problem."""
+        self.is_complete = False
+        self._missing_names.setdefault(name, line)
 
     def reject(self, line: int, limit: InputLimit) -> NoReturn:
         """Stop parsing: the file exceeds a limit."""
@@ -72,4 +71,12 @@ class ProblemLog:
     def problems(self) -> tuple[str, ...]:
         """All problems as sentences."""
         omitted = self._count - len(self._reported)
-        return (*self._reported, f"{omitted} more problems are not shown") if omitted else tuple(self._reported)
+        more = [f"{omitted} more problems are not shown"] if omitted else []
+        return (*self._missing(), *self._reported, *more)
+
+    def _missing(self) -> Iterator[str]:
+        if self._missing_names:
+            name, line = next(iter(self._missing_names.items()))
+            count = len(self._missing_names)
+            subject = f"{name} is" if count == 1 else f"{count} names, first {name}, are"
+            yield f"line {line}: {subject} not defined in the file, which must be truncated"

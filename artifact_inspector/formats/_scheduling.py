@@ -16,6 +16,8 @@ _BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
 _REQUESTED_REGISTERS = re.compile(r"requestedRegisters = array<i32: (\d{1,4}(?:, \d{1,4})*)>")
 _WARPS = re.compile(r"\bpartition(\d+) num_warps\((\d{1,4})\)")
 _PRIORITY = re.compile(r"setprio\W+(?:i16 )?(\d)")
+_PIPELINE_STAGE = re.compile(r'triton\.warp_pipeline\.(?:border|stage) = "([^"]{1,60})"')
+_STAGE_PRIORITY = re.compile(r"triton\.warp_pipeline\.priority = (\d)")
 _REGISTER_LIMIT = re.compile(r"(\d{1,4})\s*;?$")
 
 
@@ -38,6 +40,10 @@ def warp_request(instruction: Instruction) -> WarpRequest:
     if "setprio" in opcode:
         priority = _PRIORITY.search(text)
         return WarpRequest(priority=None if priority is None else int(priority[1]))
+    stage = _PIPELINE_STAGE.search(text)
+    if stage is not None:
+        priority = _STAGE_PRIORITY.search(text)
+        return WarpRequest(priority=None if priority is None else int(priority[1]), pipeline_stage=stage[1])
     requested_registers = _REQUESTED_REGISTERS.search(text)
     return WarpRequest(
         () if requested_registers is None else tuple(int(number) for number in requested_registers[1].split(",")),

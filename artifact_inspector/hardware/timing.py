@@ -67,6 +67,12 @@ class TimingParameters:
     1.66 cycles for requests to separate lines."""
     l2_fill_bytes: float = 64.0
     """Maximum bytes per cycle that one multiprocessor receives from the L2 cache: A100 white paper."""
+    l2_peak_bytes: float = 39.0
+    """Bytes per cycle and multiprocessor that the L2's slices deliver at most: two sectors per cycle of each slice.
+    Measured: `lts__lts2xbar_cycles_active`, 94 slices at 0.86 of the multiprocessors' clock."""
+    fabric_bytes: float = 0.0
+    """Bytes per cycle and multiprocessor that pass between the two halves of an L2, counted as what is fetched from
+    device memory or written; 0 where it has no halves. See `FABRIC_BYTES`."""
     dram_share: float = 0.84
     """Sustained share of the data sheet's memory bandwidth. Measured: 0.83 with as many writes as reads
     (H100: 0.85), 0.92 (0.89) for reads only."""
@@ -89,4 +95,23 @@ class TimingParameters:
     et al., "Tensor Core". Measured: 0.66 with 8 warps, 0.57 with 4."""
 
 
+FABRIC_BYTES = {90: 16.6}
+"""Architecture → `fabric_bytes`. Measured on an H200: `lts__ltcfabric2ltc_cycles_active` of 94 launches, which such a
+rate predicts within 6 % in the median (docs/lab/time.md)."""
 TIMING = TimingParameters()
+
+BOUNDS = {
+    "dram": "device memory",
+    "l2": "L2",
+    "fabric": "L2",
+    "lsu": "shared memory and L1",
+    "tensor": "tensor cores",
+    "fma": "multiply-adds",
+    "alu": "integer arithmetic",
+    "xu": "special functions",
+    "double": "double precision",
+    "issue": "instruction issue",
+    "launch": "starting CTAs",
+    "path": "latency",
+}
+"""What bounds a launch: the unit or the path of a CTA → words."""

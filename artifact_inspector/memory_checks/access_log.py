@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.intervals import intervals_of
-from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
+from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -29,8 +29,12 @@ class AccessKind(Enum):
 
 
 def is_atomic(step: ProgramStep) -> bool:
-    """Whether a step updates global memory as an atomic."""
-    return step.kind in ("global_atomic", "global_reduction") or step.opcode.startswith(("UTMAREDG", "UBLKRED"))
+    """Whether a step updates global memory as an atomic, or only prepares that."""
+    return (
+        step.starts_swap
+        or step.kind in ("global_atomic", "global_reduction")
+        or step.opcode.startswith(("UTMAREDG", "UBLKRED"))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class TensorIntervals:
     steps: list[int] = field(default_factory=list)
 
 
-class AccessLog:
+class AccessLog(AccessObserver):
     """Observes the global accesses of a launch.
 
     Args:
@@ -84,9 +88,6 @@ class AccessLog:
     def is_complete(self) -> bool:
         """Whether all intervals were recorded."""
         return self.interval_count <= MOST_INTERVALS
-
-    def observe_shared(self, access: SharedMemoryAccess) -> None:
-        """Ignore an access to shared memory."""
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Check the alignment of an access, and record what it stores."""
@@ -161,9 +162,8 @@ class AccessLog:
             stops = starts + (runs.stops - runs.starts)
         if not len(starts):
             return
-        kind = (
-            (AccessKind.ATOMIC if is_atomic(access.step) else AccessKind.WRITE) if access.is_write else AccessKind.READ
-        )
+        kind = AccessKind.WRITE if access.is_write else AccessKind.READ
+        kind = AccessKind.ATOMIC if is_atomic(access.step) else kind
         intervals = self.intervals.setdefault(name, TensorIntervals())
         intervals.starts.append(starts)
         intervals.stops.append(stops)

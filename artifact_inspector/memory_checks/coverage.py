@@ -43,13 +43,7 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
 
 
 def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:
-    """Outputs that are written only in part, if no mask or address depends on data.
-
-    An output that the kernel also reads is updated in place, which is no error.
-    """
-    # the kernel reads a tensor whose values are known, so that addresses may depend on them
-    if any(region.tensor.values is not None and region.read_marks.any() for region in run.memory.tensors):
-        return []
+    """Outputs that are written only in part; one that the kernel also reads is updated in place, which is no error."""
     problems = []
     regions = {region.name: region for region in run.memory.tensors}
     for row in coverage:

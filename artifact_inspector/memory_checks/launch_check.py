@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
@@ -29,21 +31,25 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
         steps: instructions after which the kernel counts as endless.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid is empty.
+        UsageError: arguments are missing or wrong.
     """
+    if min(launch.grid) == 0:  # Triton launches nothing
+        name, notes = loaded.artifact.display_name, ("The grid is empty: nothing runs.",)
+        return MemoryReport(name, loaded.artifact.hash, loaded.program.target, launch.grid, (), (), (), notes)
     launch = place_tensors(_spread_tensors(launch))
     checks_alignment = loaded.initial_state is None
     log = AccessLog(launch, checks_alignment=checks_alignment)
     run = simulate_launch(loaded, launch, limit=steps, observer=log)
     undecided = [*_describe_unknown(run)]
-    problems = [*find_out_of_bounds(run), *find_misaligned(log, run.memory)]
+    problems = [*find_out_of_bounds(run), *find_misaligned(log, run)]
     suspects = find_suspects(run, log)
     if suspects:
         races, unresolved = _compare_ctas(run, suspects, steps)
         problems += races
         undecided += unresolved
     coverage = find_coverage(run, log, is_decided=not undecided)
-    problems += find_partial_outputs(run, coverage)
+    partial = find_partial_outputs(run, coverage)
+    problems += partial if partial and _ignores_values(run, steps) else []
     shared = check_shared_memory(loaded, run.launch)
     return MemoryReport(
         kernel=loaded.artifact.display_name,
@@ -51,10 +57,24 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
         target=loaded.program.target,
         grid=launch.grid,
         problems=tuple(_merge_lines([*problems, *shared.problems])),
-        undecided=tuple(dict.fromkeys((*undecided, *shared.undecided))),
+        # a run that stops has the same reasons in shared memory
+        undecided=tuple(dict.fromkeys((*undecided, *(() if run.unfinished else shared.undecided)))),
         coverage=tuple(coverage),
         notes=(*run.notes, *shared.notes),
     )
+
+
+def _ignores_values(run: SimulatedLaunch, steps: int) -> bool:
+    """Whether no mask or address of the first and last CTA depends on the values of a tensor."""
+    if all(tensor.values is None for tensor in run.launch.tensors.values()):
+        return True
+    arguments = {
+        name: replace(argument, values=None) if isinstance(argument, Tensor) else argument
+        for name, argument in run.launch.arguments.items()
+    }
+    ctas = np.unique([0, run.launch.ctas - 1])
+    blank = simulate_launch(run.loaded, replace(run.launch, arguments=arguments), limit=steps, ctas=ctas)
+    return not blank.unfinished and not blank.counters.missing_inputs
 
 
 def _merge_lines(problems: list[MemoryProblem]) -> list[MemoryProblem]:

@@ -7,12 +7,16 @@ faults. AMD GPUs run with unaligned access enabled, so there is no such error (L
 
 from __future__ import annotations
 
+import math
+import re
+
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
+from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.memory_checks.access_log import AccessLog
-from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
+from artifact_inspector.memory_checks.problems import Check, IndexBound, MemoryProblem, site_of
 
 _WRAP = 1 << 32
 """Values of a 32-bit offset."""
@@ -49,12 +53,22 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
         )  # fmt: skip
     is_amd = run.loaded.initial_state is not None  # its lanes are masked by registers, not by a guard
     has_mask = None if is_amd else step.guard is not None
+    lanes_of_line = _lanes_of_line(run, step)
+    suggestion, missing_mask = _suggest_mask(nearest, access.address, run.launch, lanes_of_line, has_mask=has_mask)
     return MemoryProblem(
         Check.OUT_OF_BOUNDS,
         f"{access.kind} {_distance(nearest, access.address)}",
         site_of(step), nearest.name, access.cta, access.thread, access.address, lanes,
-        suggestion=_suggest_mask(nearest, access.address, run.launch, has_mask=has_mask),
+        suggestion=suggestion, missing_mask=missing_mask,
     )  # fmt: skip
+
+
+def _lanes_of_line(run: SimulatedLaunch, step: ProgramStep) -> int:
+    """The lanes outside of every tensor of all instructions that one source line became."""
+    same_line = [
+        other for other in run.loaded.program.steps if other.source_place == step.source_place or other is step
+    ]
+    return sum(run.counters.out_of_bounds_lanes.get(other.index, 0) for other in same_line)
 
 
 def _distance(region: TensorMemory, address: int) -> str:
@@ -85,36 +99,70 @@ def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int
     return None
 
 
-def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, has_mask: bool | None) -> str | None:
+def _suggest_mask(
+    region: TensorMemory, address: int, launch: KernelLaunch, lanes: int, *, has_mask: bool | None
+) -> tuple[str | None, IndexBound | None]:
     """The mask that would exclude the access: of the outermost dimension, by name if an argument has its extent."""
     tensor = region.tensor
     if not tensor.shape or not tensor.bits >= 8:
-        return None
+        return None, None
     axis = max(range(len(tensor.shape)), key=lambda at: abs(tensor.strides[at]))
     stride_bytes = abs(tensor.strides[axis]) * tensor.bits // 8
     if not stride_bytes:
-        return None
+        return None, None
     index, extent = (address - region.start) // stride_bytes, tensor.shape[axis]
     if 0 <= index < extent:
-        return None
+        return None, None
+    if index >= extent and (other := _find_other_stride(region, axis, launch, lanes)):
+        text = f"The kernel's stride argument ({other}) differs from the tensor's stride ({tensor.strides[axis]})."
+        return text, None
+    row = tensor.shape[-1]
+    is_matrix = len(tensor.shape) == 2 and axis == 0 and tensor.strides[1] == 1
+    if is_matrix and index == extent and 0 < lanes < row:  # less than a row: an inner index left the last row
+        offset = (address - region.start) % stride_bytes * 8 // tensor.bits
+        axis, index, extent = 1, row + offset, row
     arguments = launch.arguments.items()
-    names = [x for x, value in arguments if type(value) is int and value == extent != 1 and not x.startswith("num_")]
+    ints = [x for x, value in arguments if type(value) is int and value == extent != 1]
+    names = [x for x in ints if not re.match("num_|.*stride", x)]
     limit = names[0] if len(names) == 1 else f"{extent}"
     name = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
-    bound = f"{name} >= 0" if index < 0 else f"{name} < {limit}"
+    relation = ">= 0" if index < 0 else f"< {limit}"
+    bound = f"{name} {relation}"
+    # with an argument that has the extent, the mask may be this one
     remedy = {
-        None: f"It needs the mask `{bound}`.",
-        False: f"The mask `{bound}` is missing.",
-        True: f"Its mask lets it through; it needs `{bound}`.",
+        None: f" It needs the mask `{bound}`.",
+        False: f" The mask `{bound}` is missing.",
+        True: " Its mask lets it through." if names else f" Its mask lets it through; it needs `{bound}`.",
     }[has_mask]
-    return f"The {name} is {index:,}, the extent {extent:,}. {remedy}"
+    mask = IndexBound(region.name, len(tensor.shape), tensor.strides[axis], relation)
+    return f"The {name} is {index:,}, the extent {extent:,}.{remedy}", mask
 
 
-def find_misaligned(log: AccessLog, memory: GlobalMemory) -> list[MemoryProblem]:
-    """One error for each instruction with misaligned lanes."""
+def _find_other_stride(region: TensorMemory, axis: int, launch: KernelLaunch, lanes: int) -> str | None:
+    """`sx=4096` if exactly as many lanes are outside as elements of rows with this stride would be."""
+    tensor = region.tensor
+    rows, row = tensor.shape[axis], math.prod(tensor.shape) // max(1, tensor.shape[axis])
+    stop = (region.stop - region.start) * 8 // tensor.bits
+    names: dict[int, list[str]] = {}
+    for name, value in launch.arguments.items():
+        if type(value) is int and tensor.strides[axis] < value < 2 * tensor.strides[axis] and row > 1:
+            names.setdefault(value, []).append(name)
+    for value, candidates in names.items():
+        first = max(0, (stop - row) // value)
+        outside = sum(max(0, min(row, at * value + row - stop)) for at in range(first, rows))
+        if outside == lanes:
+            strides = [name for name in candidates if name.lower().startswith(("s", "ld"))]
+            return f"{' or '.join(strides or candidates)}={value}"
+    return None
+
+
+def find_misaligned(log: AccessLog, run: SimulatedLaunch) -> list[MemoryProblem]:
+    """One error for each instruction with misaligned lanes, unless its pointer is of unknown origin."""
     problems = []
     for index, first in log.misaligned.items():
-        region = memory.region_of(first.address)
+        if index in run.counters.unknown_pointers:
+            continue
+        region = run.memory.region_of(first.address)
         name = None if region is None else region.name
         place = f"{first.address:#x}" if region is None else f"byte {first.address - region.start:,} of {region.name}"
         problems.append(

@@ -12,21 +12,38 @@ class Check(str, Enum):
     """What a memory error is."""
 
     OUT_OF_BOUNDS = "out-of-bounds"
-    """An access outside of every tensor."""
     OVERFLOW = "offset-overflow"
-    """An out-of-bounds access because a 32-bit offset wrapped."""
     RACE = "race"
-    """Two CTAs access one address, and at least one writes without an atomic."""
     MISALIGNED = "misaligned"
-    """A vector access at an address that is no multiple of its size."""
     COVERAGE = "coverage"
-    """An output is written only in part."""
     SHARED_RACE = "shared-memory race"
-    """Two warps access one byte of shared memory without a barrier in between, and one of them writes."""
     UNINITIALIZED = "uninitialized shared memory"
-    """A read of shared memory that nothing has written."""
+    UNINITIALIZED_REGISTER = "uninitialized register"
     UNAWAITED_COPY = "unawaited copy"
-    """An access to shared memory that an asynchronous copy may still be writing."""
+    UNAWAITED_PRODUCT = "unawaited product"
+    OPERAND_IN_USE = "operand in use"
+    MISSING_FENCE = "missing proxy fence"
+    MBARRIER = "mbarrier error"
+    DEADLOCK = "deadlock"
+
+
+SUMMARIES = {
+    Check.OUT_OF_BOUNDS: "Access outside of every tensor",
+    Check.OVERFLOW: "32-bit offset that wraps",
+    Check.RACE: "Two CTAs access one address and at least one writes without an atomic",
+    Check.MISALIGNED: "Vector access at an address that is no multiple of its size",
+    Check.COVERAGE: "Output that is written only in part",
+    Check.SHARED_RACE: "Two warps access a byte of shared memory without a barrier in between",
+    Check.UNINITIALIZED: "Read of shared memory that nothing has written",
+    Check.UNINITIALIZED_REGISTER: "Address or matrix descriptor from a register that no instruction has written",
+    Check.UNAWAITED_COPY: "Access to shared memory that an asynchronous copy may still be writing",
+    Check.UNAWAITED_PRODUCT: "Access to a result that an asynchronous matrix product may still be writing",
+    Check.OPERAND_IN_USE: "Write to shared memory that an asynchronous copy or product may still be reading",
+    Check.MISSING_FENCE: "Read by a tensor copy or matrix product without a proxy fence after the write",
+    Check.MBARRIER: "Use of an mbarrier that is not valid, or too many arrivals",
+    Check.DEADLOCK: "Warps that wait for an arrival that never comes",
+}
+"""What an error of each kind is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,11 @@ class InstructionSite:
     source: str | None
     """`file:line` of the kernel's source."""
 
+    @property
+    def source_line(self) -> int:
+        """The line of the source; 0 if unknown."""
+        return int((self.source or ":0").rpartition(":")[2])
+
     def __str__(self) -> str:
         return f"{self.opcode} at line {self.line}" if self.source is None else f"{self.source} ({self.opcode})"
 
@@ -46,6 +68,19 @@ class InstructionSite:
 def site_of(step: ProgramStep) -> InstructionSite:
     """The site of a step."""
     return InstructionSite(step.opcode, step.line, step.source_place)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBound:
+    """The bound that an index of a tensor exceeds."""
+
+    tensor: str
+    """The pointer argument."""
+    dimensions: int
+    stride: int
+    """Elements between neighbours of the dimension whose index is outside."""
+    bound: str
+    """What its index must be: `< n`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +105,8 @@ class MemoryProblem:
     other_cta: int | None = None
     suggestion: str | None = None
     """A possible correction."""
+    missing_mask: IndexBound | None = None
+    """The mask of the suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +141,8 @@ class MemoryReport:
     coverage: tuple[TensorCoverage, ...]
     notes: tuple[str, ...] = ()
     """Limits of the checks for this launch."""
+    patch: str | None = None
+    """A unified diff that adds the missing masks; tried before it is shown."""
 
     @property
     def status(self) -> str:

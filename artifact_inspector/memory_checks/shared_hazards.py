@@ -1,36 +1,42 @@
 """Hazards in shared memory: missing barriers, copies that are not awaited, reads of bytes that nothing wrote.
 
-Some CTAs run again one by one, with every barrier and wait observed. Not modelled are mbarriers, the tensor
-memory accelerator and warpgroup products; kernels that use them are undecided.
+Some CTAs run again one by one, with every barrier and wait observed. Not modelled are clusters, bulk copies and
+products in tensor memory; kernels that use them are undecided.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
-from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.machine import UNINITIALIZED
+from artifact_inspector.execution.interpreter.observation import SharedMemoryAccess
+from artifact_inspector.execution.interpreter.program import ProgramStep, UndecidedPath
+from artifact_inspector.execution.interpreter.state import MachineState
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.sass.tma import SHARED_WINDOW
 from artifact_inspector.execution.simulation import run_machines, set_up_launch
+from artifact_inspector.memory_checks.mbarriers import describe_pending
+from artifact_inspector.memory_checks.observed_steps import COPY_QUEUE, MBARRIER_WAIT, StepWatch, observed
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
-from artifact_inspector.memory_checks.shared_state import Hazard, SharedState
+from artifact_inspector.memory_checks.shared_state import CAPACITY, TENSOR_COLUMNS, AsyncKind, Hazard
 
 MOST_STEPS = 30_000
 """Instructions of each CTA that are checked."""
 _MOST_STEPS_OF_BOTH = 6_000
 """Instructions of the first CTA beyond which the last one is not checked too."""
 _SHARED_KINDS = ("shared", "matrix_load", "matrix_store", "copy")
-_NOT_MODELLED = re.compile(r"SYNCS|UTMA(LDG|STG|REDG)|UBLK|[HIQB]GMMA|UTC|ARRIVES|LDTM|STTM|UCGABAR|MAPA")
-_BARRIER = re.compile(r"BAR[. ]|s_barrier(?!_signal)")
-_BARRIER_NUMBERS = re.compile(r"0x[0-9a-f]+|\b\d+\b")
+_NOT_MODELLED = re.compile(r"U?SYNCS|UTMA(LDG|STG|REDG)|UBLK|[HIQB]GMMA|UTC|ARRIVES|LDTM|STTM|UCGABAR|MAPA")
+_MODELLED = re.compile(
+    r"(SYNCS\.(EXCH\.64|CCTL\.IV|ARRIVE\.TRANS64(\.RED)?(\.A[01]T[0R]|\.ART0)?|PHASECHK\.TRANS64(\.TRYWAIT)?)"
+    r"|UTMA(LDG|STG)\.\dD|[HIQ]GMMA\.64x\d+x\d+(\.(?!SP)\w+)*|UTCATOMSWS.*|UTCHMMA|UTCCP\.T\.S|UTCBAR|(LDTM|STTM)(\.16dp\d+bit\w*)?(\.x\d+)?)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,16 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
         launch: with an address for every tensor.
     """
     steps = loaded.program.steps
-    if not any(step.kind.startswith(_SHARED_KINDS) for step in steps):
+    if launch.cluster_size > 1:
+        return SharedMemoryCheck(undecided=("shared memory: clusters of several CTAs are not modelled",))
+    if not any(step.kind.startswith(_SHARED_KINDS) or _NOT_MODELLED.match(step.opcode) for step in steps):
         return SharedMemoryCheck()
     unknown = next((step for step in steps if _is_not_modelled(step, loaded)), None)
     if unknown is not None:
-        return SharedMemoryCheck(undecided=(f"shared memory: {unknown.opcode} is not modelled",))
-    hazards: dict[tuple[Check, int, int | None], tuple[int, Hazard, int]] = {}
+        # the matrix instructions of sm_90 and later; sm_80 has none of them
+        remedy = "; check the program with -t A100" if "GMMA" in unknown.opcode else ""
+        return SharedMemoryCheck(undecided=(f"shared memory: {unknown.opcode} is not modelled{remedy}",))
+    problems: dict[object, MemoryProblem] = {}
     undecided: list[str] = []
     notes: list[str] = []
     spent = 0
@@ -65,112 +75,144 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
         watch, counters = _run_cta(loaded, launch, cta)
         spent += counters.spent
         for key, (hazard, lanes) in watch.state.hazards.items():
-            hazards.setdefault(key, (cta, hazard, lanes))
-        undecided += watch.undecided
-        for names in dict.fromkeys(watch.unknown.values()):
-            undecided.append(f"shared memory: an address depends on {', '.join(names)}")
+            problems.setdefault(key, _describe(steps, cta, hazard, lanes))
+        for problem in _further_problems(watch, cta):
+            problems.setdefault((problem.check, problem.site), problem)
+        undecided += dict.fromkeys(watch.undecided)
         if counters.spent > MOST_STEPS:
             notes.append(f"shared memory: the first {MOST_STEPS:,} instructions of CTA {cta} were checked")
-    problems = tuple(_describe(steps, *row) for row in hazards.values())
-    return SharedMemoryCheck(problems, tuple(undecided), tuple(notes))
+    return SharedMemoryCheck(tuple(problems.values()), tuple(undecided), tuple(notes))
 
 
 def _is_not_modelled(step: ProgramStep, loaded: LoadedKernel) -> bool:
     if loaded.initial_state is not None:  # AMD: direct copies into LDS have no modelled address
         return step.kind == "copy" or re.search(r" lds\b|_lds_", step.text) is not None
-    opcode = step.opcode.removeprefix("U") if step.opcode.startswith("US") else step.opcode
-    return _NOT_MODELLED.match(opcode) is not None
+    return _NOT_MODELLED.match(step.opcode) is not None and _MODELLED.match(step.opcode) is None
 
 
-class _SharedWatch:
-    def __init__(self, threads: int, warp_size: int) -> None:
-        self.state = SharedState(threads, warp_size)
-        self.unknown: dict[int, tuple[str, ...]] = {}
-        """Step with unknown addresses → the inputs that they depend on."""
+class _SharedWatch(StepWatch):
+    """Observes the run of one CTA."""
+
+    def __init__(self, steps: Sequence[ProgramStep], threads: int, warp_size: int) -> None:
+        super().__init__(threads, warp_size)
+        self.steps = steps
         self.undecided: list[str] = []
-
-    def observe_global(self, access: GlobalAccess) -> None:
-        """Ignore an access to global memory."""
+        self.deadlock: list[tuple[ProgramStep, str]] = []
+        """Where warps wait for ever, and for what."""
+        self.unwritten: dict[int, tuple[str, ...]] = {}
+        """Step whose address depends on registers only that nothing has written → these."""
 
     def observe_shared(self, access: SharedMemoryAccess) -> None:
-        step, addresses = access.step, access.addresses[0]
-        threads = np.arange(len(addresses)) if access.mask is None else np.flatnonzero(access.mask[0])
+        step, state = access.step, self.state
+        threads = np.arange(access.addresses.shape[1]) if access.mask is None else np.flatnonzero(access.mask[0])
+        addresses, agents = access.addresses[0][threads], None
+        if step.opcode.startswith("UTMALDG"):
+            started = [self._start_copy(step, thread, access.size) for thread in threads.tolist()]
+            threads, addresses = (x[[agent is not None for agent in started]] for x in (threads, addresses))
+            agents = np.array([agent for agent in started if agent is not None], np.int64)
+        elif step.kind == "copy" or step.opcode.startswith("UTMASTG"):
+            warps, of_warp = np.unique(threads // self.warp_size, return_inverse=True)
+            needs_fence = step.kind == "copy"
+            started = [
+                state.enqueue(COPY_QUEUE, AsyncKind.COPY, warps[at : at + 1], needs_fence=needs_fence)
+                for at in range(len(warps))
+            ]
+            agents = np.array(started, np.int64)[of_warp]
         is_atomic = step.kind == "shared_atomic"
         if access.is_store:
-            is_copy = step.kind == "copy"
-            self.state.store(step.index, threads, addresses[threads], access.size, is_copy=is_copy, is_atomic=is_atomic)
+            state.store(step.index, threads, addresses, access.size, agents, is_atomic=is_atomic)
         elif not is_atomic:
-            self.state.load(step.index, threads, addresses[threads], access.size)
+            state.load(step.index, threads, addresses, access.size, agents)
+
+    def _start_copy(self, step: ProgramStep, thread: int, size: int) -> int | None:
+        barrier = self.copy_barriers.get(thread)
+        if barrier is None:
+            return None
+        return self.mbarriers.copy(step.index, barrier & SHARED_WINDOW, thread // self.warp_size, size)
+
+    def observe_deadlock(self, state: MachineState) -> None:
+        """Note who waits for what, and end the run."""
+        if any(not group.barrier.startswith((MBARRIER_WAIT, "BAR ", "s_barrier")) for group in state.waiting):
+            return  # lanes of a warp wait for each other
+        for group in state.waiting:
+            waits_for_phase = group.barrier == MBARRIER_WAIT
+            step = self.steps[group.pc if waits_for_phase else group.pc - 1]
+            warps = self.warps_of(np.flatnonzero(np.broadcast_to(group.mask, (1, state.threads))[0])).tolist()
+            subject = f"warp {warps[0]} waits" if len(warps) == 1 else f"warps {warps[0]} to {warps[-1]} wait"
+            reason = "other warps never arrive at the barrier"
+            if waits_for_phase:
+                reason = describe_pending(self.mbarriers.barriers[address := self.waits[step.index]], address)
+            self.deadlock.append((step, f"{subject} for ever: {reason}"))
+        raise UndecidedPath(self.steps[0], ("a deadlock",))
 
 
 def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_SharedWatch, StepCounters]:
-    watch = _SharedWatch(loaded.threads, loaded.program.warp_size)
-    program = replace(loaded.program, steps=tuple(_observed(step, watch.state) for step in loaded.program.steps))
+    watch = _SharedWatch(loaded.program.steps, loaded.threads, loaded.program.warp_size)
+    program = replace(loaded.program, steps=tuple(observed(step, watch) for step in loaded.program.steps))
     counters = StepCounters(len(program.steps), MOST_STEPS)
     counters.worst_conflict_rate = dict.fromkeys(range(len(program.steps)), math.inf)  # no warp is kept for pictures
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
     setup.memory.tracks_touches = False
     ends = run_machines(setup.machine(np.array([cta], np.int64)))
-    if counters.budget is not None and any(counters.budget.reason in end.reasons for end in ends):
-        watch.undecided.append(f"shared memory of CTA {cta}: {counters.budget.reason}")
-    for index, bits in counters.missing_inputs.items():
-        if program.steps[index].kind.startswith(("shared", "matrix")):
-            watch.unknown[index] = setup.input_names.names_in(bits)
+    watch.undecided += [
+        f"shared memory of CTA {cta}: it stops at {site_of(end.step)}: {', '.join(end.reasons)}"
+        for end in ends
+        if not watch.deadlock and counters.spent <= MOST_STEPS
+    ]
+    unknown = {
+        at: bits for at, bits in counters.missing_inputs.items() if program.steps[at].kind.startswith(_SHARED_KINDS)
+    }
+    for index, bits in {**unknown, **watch.missing_inputs}.items():
+        names = setup.input_names.names_in(bits)
+        registers = tuple(name.removeprefix(UNINITIALIZED) for name in names if name.startswith(UNINITIALIZED))
+        if len(registers) == len(names) and not program.unsupported_opcodes:
+            watch.unwritten[index] = registers
+        else:
+            watch.undecided.append(f"shared memory: an address depends on {', '.join(names)}")
     return watch, counters
 
 
-def _observed(step: ProgramStep, state: SharedState) -> ProgramStep:
-    """The step; if it is a barrier, a commit or a wait, its run also updates the state."""
-    run = step.run
-    if _BARRIER.match(f"{step.opcode} "):
-        numbers = [int(text, 0) for text in _BARRIER_NUMBERS.findall(step.text.partition("BAR")[2])]
-        name, count = f"barrier {numbers[0] if numbers else 0}", numbers[1] if len(numbers) > 1 else None
-        waits = ".ARV" not in step.opcode
-
-        def run_barrier(machine: Machine) -> bool | None:
-            threads = _threads_of(machine)
-            exited = int(np.broadcast_to(machine.exited, (1, machine.threads)).sum())
-            needed = machine.threads - exited if count is None else count
-            warps = np.unique(threads // machine.program.warp_size)
-            state.arrive(name, warps, len(threads), needed, waits=waits)
-            return run(machine)
-
-        return replace(step, run=run_barrier)
-    if step.opcode == "LDGDEPBAR":
-
-        def run_commit(machine: Machine) -> bool | None:
-            state.commit_copies(_threads_of(machine))
-            return run(machine)
-
-        return replace(step, run=run_commit)
-    match = re.search(r"DEPBAR\.LE SB0, (0x[0-9a-f]+|\d+)", step.text)
-    if match is not None:
-        pending = int(match[1], 0)
-
-        def run_wait(machine: Machine) -> bool | None:
-            state.wait_for_copies(_threads_of(machine), pending)
-            return run(machine)
-
-        return replace(step, run=run_wait)
-    return step
-
-
-def _threads_of(machine: Machine) -> NDArray[np.int64]:
-    return np.flatnonzero(np.broadcast_to(machine.active_mask, (1, machine.threads))[0])
+def _further_problems(watch: _SharedWatch, cta: int) -> Iterator[MemoryProblem]:
+    """The deadlock of a CTA, its wrong uses of mbarriers, and addresses from registers that nothing has written."""
+    for (index, error), (warp, address) in watch.mbarriers.errors.items():
+        site, thread = site_of(watch.steps[index]), warp * watch.warp_size
+        message = f"warp {warp} {error} at byte {address:,} of shared memory"
+        yield MemoryProblem(Check.MBARRIER, message, site, None, cta, thread, address)
+    for index, registers in watch.unwritten.items():
+        message = (
+            f"the address or matrix descriptor comes from {', '.join(registers)}, which no instruction has written"
+        )
+        remedy = "This is an error of the compiler: use another version, or another configuration."
+        site = site_of(watch.steps[index])
+        yield MemoryProblem(Check.UNINITIALIZED_REGISTER, message, site, cta=cta, suggestion=remedy)
+    if watch.deadlock:
+        (step, message), *others = watch.deadlock
+        message = "; ".join([message, *(f"{site_of(other)}: {text}" for other, text in others)])
+        yield MemoryProblem(Check.DEADLOCK, message, site_of(step), cta=cta)
 
 
 def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: int) -> MemoryProblem:
     action = "writes" if hazard.is_store else "reads"
+    place = f"byte {hazard.address:,} of shared memory"
+    if hazard.address >= CAPACITY:
+        place = f"column {(hazard.address - CAPACITY) % TENSOR_COLUMNS} of tensor memory"
     other = None if hazard.other_step is None else site_of(steps[hazard.other_step])
     if hazard.check is Check.UNINITIALIZED:
-        message = f"warp {hazard.warp} reads byte {hazard.address:,} of shared memory, which nothing has written"
+        message = f"warp {hazard.warp} reads {place}, which nothing has written"
         suggestion = "Store to the buffer first, or check the buffer index."
     else:
-        action = f"warp {hazard.warp} {action} byte {hazard.address:,} of shared memory"
+        action = f"warp {hazard.warp} {action} {place}"
         if hazard.check is Check.UNAWAITED_COPY:
             message = f"{action} while an asynchronous copy of warp {hazard.other_warp} may still write it"
-            suggestion = "Wait for the copy (cp.async.wait_group), then synchronize the CTA."
+            suggestion = "Wait for the copy (cp.async.wait_group, or its mbarrier), then synchronize the CTA."
+        elif hazard.check in (Check.UNAWAITED_PRODUCT, Check.OPERAND_IN_USE):
+            use = "write" if hazard.check is Check.UNAWAITED_PRODUCT else "read"
+            message = f"{action} while what warp {hazard.other_warp} started may still {use} it"
+            suggestion = "Wait for the matrix product or the copy first."
+        elif hazard.check is Check.MISSING_FENCE:
+            message = f"{action} through the asynchronous proxy, which warp {hazard.other_warp} wrote without a fence"
+            suggestion = "A proxy fence (fence.proxy.async) is missing after the write."
         else:
             earlier = "wrote" if hazard.is_other_store else "read"
             message = f"{action}, which warp {hazard.other_warp} {earlier} without a barrier in between"

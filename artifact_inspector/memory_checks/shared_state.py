@@ -1,14 +1,17 @@
 """Who accessed each byte of one CTA's shared memory last, and how barriers order its warps.
 
-Each warp has a vector clock. A barrier joins the clocks of the warps that arrive. An access is ordered behind
-another one if the clock of its warp has reached the other's time.
+Each warp is an agent with a vector clock, and so is each group of asynchronous copies or matrix products. A barrier
+joins the clocks of the warps that arrive, a wait those of the groups that it waits for. An access is ordered behind
+another one if the clock of its warp has reached the other's time. A second clock has what a proxy fence has made
+visible to the asynchronous proxy: tensor copies and matrix products need that of what other instructions wrote.
 
 **Source** C. Flanagan, S. Freund: "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009. PTX ISA,
-"Asynchronous copy: cp.async": groups and waits are per thread.
+"Asynchronous copy: cp.async": groups and waits are per thread; here, per warp. "Async proxy".
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,16 @@ from artifact_inspector.memory_checks.problems import Check
 
 CAPACITY = 1 << 18
 """Bytes of shared memory that are tracked; no GPU has more per CTA."""
+TENSOR_COLUMNS = 512
+"""Columns of tensor memory. Of each, 16 lanes are tracked like a byte, behind the shared memory."""
+_CELLS = CAPACITY + 8 * TENSOR_COLUMNS
+
+
+class AsyncKind(Enum):
+    """What runs asynchronously."""
+
+    COPY = Check.UNAWAITED_COPY
+    PRODUCT = Check.UNAWAITED_PRODUCT
 
 
 class Hazard(NamedTuple):
@@ -31,21 +44,32 @@ class Hazard(NamedTuple):
     is_other_store: bool
     warp: int
     other_warp: int
+    """Warp that made the earlier access, or started it."""
     thread: int
     address: int
 
 
 class _ByteOwners:
-    """For each byte, the warp, its time and the step of an access."""
+    """For each byte, the agent, its time and the step of an access."""
 
     def __init__(self) -> None:
-        self.warps = np.full(CAPACITY, -1, np.int16)
+        self.agents = np.full(_CELLS, -1, np.int32)
         """-1 if there was no access."""
-        self.times = np.zeros(CAPACITY, np.int32)
-        self.steps = np.zeros(CAPACITY, np.int32)
+        self.times = np.zeros(_CELLS, np.int32)
+        self.steps = np.zeros(_CELLS, np.int32)
 
-    def put(self, at: NDArray[np.int64], warps: NDArray[np.int64], times: NDArray[np.int64], step: int) -> None:
-        self.warps[at], self.times[at], self.steps[at] = warps, times, step
+    def put(self, at: NDArray[np.int64], agents: NDArray[np.int64], times: NDArray[np.int64], step: int) -> None:
+        self.agents[at], self.times[at], self.steps[at] = agents, times, step
+
+
+class _Bytes(NamedTuple):
+    """The bytes of an access."""
+
+    at: NDArray[np.int64]
+    threads: NDArray[np.int64]
+    warps: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    times: NDArray[np.int64]
 
 
 class SharedState:
@@ -53,21 +77,18 @@ class SharedState:
 
     def __init__(self, threads: int, warp_size: int) -> None:
         self._warp_size = warp_size
-        warps = -(-threads // warp_size)
-        self._clocks = np.zeros((warps, warps), np.int64)
-        np.fill_diagonal(self._clocks, 1)
+        self._warps = warps = -(-threads // warp_size)
+        self._clocks = np.zeros((2, warps, 2 * warps), np.int64)
+        """Warp, agent → latest time of the agent behind which the warp is ordered; then what fences made visible."""
+        np.fill_diagonal(self._clocks[0], 1)
+        self._groups: list[tuple[AsyncKind, int, NDArray[np.int64]]] = []
+        """Of each asynchronous group its kind, first warp, and clock."""
+        self._queues: dict[tuple[str, int], list[dict[AsyncKind, int]]] = {}
+        """Queue and warp → the groups in flight; the last one is open."""
         self._writers = _ByteOwners()
-        self._writer_masks = np.zeros(CAPACITY, np.int64)
+        self._writer_masks = np.zeros(_CELLS, np.int64)
         """Warps that wrote the last value, as a bit set: one instruction may store it from several warps."""
-        self._readers = (_ByteOwners(), _ByteOwners())
-        self._copy_threads = np.full(CAPACITY, -1, np.int16)
-        """Thread whose asynchronous copy into the byte is in flight; -1 if none is."""
-        self._copy_groups = np.zeros(CAPACITY, np.int32)
-        self._copy_steps = np.zeros(CAPACITY, np.int32)
-        self._open_groups = np.zeros(threads, np.int64)
-        """Thread → number of its open copy group."""
-        self._high = 0
-        """Bytes up to the highest access."""
+        self._readers = tuple(_ByteOwners() for _ in range(3))
         self._arrivals: dict[str, list[tuple[NDArray[np.int64], int, bool]]] = {}
         self.hazards: dict[tuple[Check, int, int | None], tuple[Hazard, int]] = {}
         """The first hazard of each kind and pair of steps, and the number of lanes."""
@@ -86,116 +107,185 @@ class SharedState:
         if sum(count for _, count, _ in arrivals) < needed:
             return
         arrived = np.unique(np.concatenate([group for group, _, _ in arrivals]))
-        joined = self._clocks[arrived].max(axis=0)
+        joined = self.release(arrived)
         for group, _, is_waiting in arrivals:
             if is_waiting:
-                self._clocks[group] = joined
-        self._clocks[arrived, arrived] += 1
+                self.acquire(group, joined)
         del self._arrivals[barrier]
 
-    def commit_copies(self, threads: NDArray[np.int64]) -> None:
-        """Close the open copy group of some threads."""
-        self._open_groups[threads] += 1
+    def release(self, warps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of all accesses of some warps so far; later ones are behind it."""
+        clock: NDArray[np.int64] = self._clocks[:, warps].max(axis=1)
+        self._clocks[0, warps, warps] += 1
+        return clock
 
-    def wait_for_copies(self, threads: NDArray[np.int64], pending: int) -> None:
-        """Let threads wait until at most `pending` of their groups are in flight; the others are now written."""
-        high = self._high
-        in_flight = np.flatnonzero(self._copy_threads[:high] >= 0)
-        is_waiting = np.zeros(len(self._open_groups), bool)
-        is_waiting[threads] = True
-        owners = self._copy_threads[in_flight].astype(np.int64)
-        done = is_waiting[owners] & (self._copy_groups[in_flight] < self._open_groups[owners] - pending)
-        at, owners = in_flight[done], owners[done]
-        warps = owners // self._warp_size
-        self._writers.warps[at], self._writers.times[at] = warps, self._clocks[warps, warps]
-        self._writers.steps[at] = self._copy_steps[at]
-        self._writer_masks[at] = np.int64(1) << warps
-        self._copy_threads[at] = -1
+    def acquire(self, warps: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
+        """Order some warps behind everything in a clock."""
+        known = self._clocks[:, warps, : clock.shape[1]]
+        self._clocks[:, warps, : clock.shape[1]] = np.maximum(known, clock[:, None])
+
+    def fence(self, warps: NDArray[np.int64]) -> None:
+        """Make everything that some warps are ordered behind visible to the asynchronous proxy."""
+        self._clocks[1, warps] = np.maximum(*self._clocks[:, warps])
+        self._clocks[0, warps, warps] += 1
+
+    def start(self, kind: AsyncKind, warps: NDArray[np.int64], *, needs_fence: bool = False) -> int:
+        """The agent of a new asynchronous group, which is ordered behind the warps that start it."""
+        agent = self._warps + len(self._groups)
+        if agent == self._clocks.shape[2]:
+            self._clocks = np.pad(self._clocks, ((0, 0), (0, 0), (0, agent)))
+        clock = np.zeros((2, agent + 1), np.int64)
+        clock[: 1 if needs_fence else 2, agent] = 1
+        self._groups.append((kind, int(warps[0]), clock))
+        return self.extend(agent, warps)
+
+    def extend(self, agent: int, warps: NDArray[np.int64]) -> int:
+        """The agent of a group to which warps add an operation."""
+        clock = self.clock_of(agent)
+        if clock.shape[1] < self._clocks.shape[2]:
+            clock = np.pad(clock, ((0, 0), (0, self._clocks.shape[2] - clock.shape[1])))
+            self._groups[agent - self._warps] = (*self._groups[agent - self._warps][:2], clock)
+        np.maximum(clock, self._clocks[:, warps].max(axis=1), out=clock)
+        return agent
+
+    def end_products(self, agent: int) -> NDArray[np.int64]:
+        """The clock behind all products of an agent so far; later ones are behind it."""
+        clock: NDArray[np.int64] = self.clock_of(agent).copy()
+        self.clock_of(agent)[:, agent] += 1
+        return clock
+
+    def clock_of(self, agent: int) -> NDArray[np.int64]:
+        """The clocks behind the end of an asynchronous group."""
+        return self._groups[agent - self._warps][2]
+
+    def enqueue(self, queue: str, kind: AsyncKind, warps: NDArray[np.int64], *, needs_fence: bool = False) -> int:
+        """The agent of the open group of a queue, which some warps share."""
+        queues = [self._queues.setdefault((queue, warp), [{}]) for warp in warps.tolist()]
+        agent = queues[0][-1].get(kind)
+        agent = self.start(kind, warps, needs_fence=needs_fence) if agent is None else self.extend(agent, warps)
+        for groups in queues:
+            groups[-1][kind] = agent
+        return agent
+
+    def commit(self, queue: str, warps: NDArray[np.int64]) -> None:
+        """Close the open group of some warps."""
+        for warp in warps.tolist():
+            self._queues.setdefault((queue, warp), [{}]).append({})
+
+    def wait(self, queue: str, warps: NDArray[np.int64], pending: int) -> None:
+        """Let warps wait until at most `pending` of their groups are in flight."""
+        for warp in warps.tolist():
+            groups = self._queues.get((queue, warp), [])
+            while len(groups) - 1 > pending:
+                for agent in groups.pop(0).values():
+                    self.acquire(np.array([warp]), self.clock_of(agent))
 
     # ── Accesses ─────────────────────────────────────────────────────────────────────────────────
 
-    def load(self, step: int, threads: NDArray[np.int64], addresses: NDArray[np.int64], size: int) -> None:
-        """Record a load of `size` bytes by some threads."""
-        at, lanes, warps, own = self._bytes_of(threads, addresses, size)
-        is_copied = self._copy_threads[at] >= 0
-        writers = self._writers.warps[at].astype(np.int64)
-        self._report(Check.UNAWAITED_COPY, step, self._copy_steps, is_copied, at, lanes, (False, True),
-                     self._copy_threads[at].astype(np.int64) // self._warp_size)  # fmt: skip
-        is_missing = (writers < 0) & ~is_copied
-        self._report(Check.UNINITIALIZED, step, None, is_missing, at, lanes, (False, False), writers)
-        wrote_itself = (self._writer_masks[at] >> warps & 1).astype(bool)
-        is_race = ~is_copied & ~wrote_itself & self._is_unordered(self._writers, at, warps)
-        self._report(Check.SHARED_RACE, step, self._writers.steps, is_race, at, lanes, (False, True), writers)
-        first, second = self._readers
-        uses_first = (first.warps[at] < 0) | (first.warps[at] == warps)
-        first.put(at[uses_first], warps[uses_first], own[uses_first], step)
-        second.put(at[~uses_first], warps[~uses_first], own[~uses_first], step)
+    def load(
+        self,
+        step: int,
+        threads: NDArray[np.int64],
+        addresses: NDArray[np.int64],
+        size: int,
+        agents: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Record a load of `size` bytes by some threads, or by the agents that they started."""
+        access = self._bytes_of(threads, addresses, size, agents)
+        at = access.at
+        is_missing = self._writers.agents[at] < 0
+        self._report(Check.UNINITIALIZED, step, self._writers, is_missing, access, (False, False))
+        wrote_itself = (self._writer_masks[at] >> access.warps & 1).astype(bool)
+        is_race = ~wrote_itself & self._is_unordered(self._writers, access)
+        self._report(Check.SHARED_RACE, step, self._writers, is_race, access, (False, True))
+        if agents is not None:
+            is_hidden = ~is_race & self._is_unordered(self._writers, access, is_fenced=True)
+            self._report(Check.MISSING_FENCE, step, self._writers, is_hidden, access, (False, True))
+        remaining = np.ones(len(at), bool)
+        for number, readers in enumerate(self._readers):
+            is_free = (readers.agents[at] < 0) | ~self._is_unordered(readers, access)
+            uses = remaining & (is_free | (number == len(self._readers) - 1))
+            readers.put(at[uses], access.agents[uses], access.times[uses], step)
+            remaining &= ~uses
 
     def store(
-        self, step: int, threads: NDArray[np.int64], addresses: NDArray[np.int64], size: int, *, is_copy: bool,
-        is_atomic: bool,
-    ) -> None:  # fmt: skip
-        """Record a store, an atomic or the start of an asynchronous copy of `size` bytes by some threads."""
-        at, lanes, warps, own = self._bytes_of(threads, addresses, size)
-        is_copied = self._copy_threads[at] >= 0
-        self._report(Check.UNAWAITED_COPY, step, self._copy_steps, is_copied, at, lanes, (True, True),
-                     self._copy_threads[at].astype(np.int64) // self._warp_size)  # fmt: skip
+        self,
+        step: int,
+        threads: NDArray[np.int64],
+        addresses: NDArray[np.int64],
+        size: int,
+        agents: NDArray[np.int64] | None = None,
+        *,
+        is_atomic: bool = False,
+    ) -> None:
+        """Record a store or an atomic of `size` bytes by some threads, or by the agents that they started."""
+        access = self._bytes_of(threads, addresses, size, agents)
+        at = access.at
+        writers = self._writers.agents[at]
         is_same_step = self._writers.steps[at] == step  # several warps may store one value, or update by atomics
-        is_race = ~is_copied & ~is_same_step & self._is_unordered(self._writers, at, warps)
-        writers = self._writers.warps[at].astype(np.int64)
-        if not is_atomic:
-            self._report(Check.SHARED_RACE, step, self._writers.steps, is_race, at, lanes, (True, True), writers)
+        is_race = self._is_unordered(self._writers, access) & ~(is_same_step & (writers < self._warps))
+        if is_atomic:
+            is_race &= writers >= self._warps
+        self._report(Check.SHARED_RACE, step, self._writers, is_race, access, (True, True))
         for readers in self._readers:
-            is_race = self._is_unordered(readers, at, warps)
-            others = readers.warps[at].astype(np.int64)
-            self._report(Check.SHARED_RACE, step, readers.steps, is_race, at, lanes, (True, False), others)
-            readers.warps[at] = -1
-        if is_copy:
-            self._copy_threads[at], self._copy_steps[at] = lanes, step
-            self._copy_groups[at] = self._open_groups[lanes]
-            return
+            self._report(Check.SHARED_RACE, step, readers, self._is_unordered(readers, access), access, (True, False))
+            readers.agents[at] = -1
         self._writer_masks[at[~(is_same_step & (writers >= 0))]] = 0
-        self._writers.put(at, warps, own, step)
-        np.bitwise_or.at(self._writer_masks, at, np.int64(1) << warps)
+        self._writers.put(at, access.agents, access.times, step)
+        if agents is None:
+            np.bitwise_or.at(self._writer_masks, at, np.int64(1) << access.warps)
 
     def _bytes_of(
-        self, threads: NDArray[np.int64], addresses: NDArray[np.int64], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of an access, each byte: its address, thread, warp, and the warp's time."""
-        inside = (addresses >= 0) & (addresses <= CAPACITY - size)
+        self, threads: NDArray[np.int64], addresses: NDArray[np.int64], size: int, agents: NDArray[np.int64] | None
+    ) -> _Bytes:
+        inside = (addresses >= 0) & (addresses <= _CELLS - size)
         at = (addresses[inside][:, None] + np.arange(size)).ravel()
         lanes = threads[inside].repeat(size)
         warps = lanes // self._warp_size
-        if len(at):
-            self._high = max(self._high, int(at.max()) + 1)
-        return at, lanes, warps, self._clocks[warps, warps]
+        if agents is None:
+            return _Bytes(at, lanes, warps, warps, self._clocks[0, warps, warps])
+        names, numbers = np.unique(agents[inside], return_inverse=True)
+        times = np.array([self.clock_of(agent)[0, agent] for agent in names.tolist()], np.int64)[numbers]
+        return _Bytes(at, lanes, warps, agents[inside].repeat(size), times.repeat(size))
 
-    def _is_unordered(self, owners: _ByteOwners, at: NDArray[np.int64], warps: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether another warp owns a byte, and no barrier orders the warp behind it."""
-        others = owners.warps[at].astype(np.int64)
-        is_later = owners.times[at] > self._clocks[warps, others]
-        return np.asarray(is_later & (others >= 0) & (others != warps))
+    def _is_unordered(self, owners: _ByteOwners, access: _Bytes, *, is_fenced: bool = False) -> NDArray[np.bool_]:
+        """Whether another agent owns a byte, and nothing orders the access behind it, or makes it visible to it."""
+        others = owners.agents[access.at].astype(np.int64)
+        is_later = owners.times[access.at] > self._clocks[int(is_fenced), access.warps, others]
+        is_other = (others != access.agents) & (is_fenced | (others != access.warps))
+        return np.asarray(is_later & (others >= 0) & is_other)
 
     def _report(
         self,
         check: Check,
         step: int,
-        other_steps: NDArray[np.int32] | None,
+        owners: _ByteOwners,
         is_hazard: NDArray[np.bool_],
-        at: NDArray[np.int64],
-        lanes: NDArray[np.int64],
+        access: _Bytes,
         stores: tuple[bool, bool],
-        others: NDArray[np.int64],
     ) -> None:
         if not is_hazard.any():
             return
         rows = np.flatnonzero(is_hazard)
-        steps = np.full(len(rows), -1) if other_steps is None else other_steps[at[rows]]
-        for other in np.unique(steps).tolist():
-            of_step = rows[steps == other]
-            first, other_step = int(of_step[0]), None if other < 0 else int(other)
-            thread, key = int(lanes[first]), (check, step, other_step)
-            warps = thread // self._warp_size, int(others[first])
-            hazard = Hazard(check, step, other_step, *stores, *warps, thread, int(at[first]))
+        others = owners.agents[access.at[rows]]
+        steps = np.where(others < 0, -1, owners.steps[access.at[rows]])
+        for other_step in np.unique(steps).tolist():
+            of_step = rows[steps == other_step]
+            first, other = int(of_step[0]), int(others[steps == other_step][0])
+            time = int(owners.times[access.at[first]])
+            thread = int(access.threads[first])
+            kind, other_warp = self._check_of(check, other, time, is_store=stores[1])
+            key = (kind, step, None if other_step < 0 else int(other_step))
+            warps = thread // self._warp_size, other_warp
+            hazard = Hazard(*key, *stores, *warps, thread, int(access.at[first]))
             old_hazard, old_count = self.hazards.get(key, (hazard, 0))
-            self.hazards[key] = (old_hazard, old_count + len(np.unique(lanes[of_step])))
+            self.hazards[key] = (old_hazard, old_count + len(np.unique(access.threads[of_step])))
+
+    def _check_of(self, check: Check, other: int, time: int, *, is_store: bool) -> tuple[Check, int]:
+        """The kind of a hazard with an access of another agent, and the warp that started that."""
+        if other < self._warps:
+            return check, other
+        kind, warp, _ = self._groups[other - self._warps]
+        if not is_store:
+            return Check.OPERAND_IN_USE, warp
+        return check if self._clocks[0, :, other].max() >= time else kind.value, warp

@@ -14,12 +14,14 @@ from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.module import Module
+from artifact_inspector.model.schedule import ScheduleRole, ScheduleStep
 from artifact_inspector.model.shared import LaunchParameters, SharedRole, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
 
 _NO_USE = SharedUse(SharedRole.NONE)
 _NO_OPERATION = AxisOperation(AxisRole.NONE)
+_NO_STEP = ScheduleStep(ScheduleRole.NONE)
 _NO_LAUNCH = LaunchParameters("", None, None, None, None, None)
 
 
@@ -42,7 +44,9 @@ class WarpRequest(NamedTuple):
     warps: Mapping[str, int] = {}
     """Number of warps by partition number."""
     priority: int | None = None
-    """Priority of the wavefront from this instruction on."""
+    """Priority of the wavefront from this instruction on, or in the stage that it delimits."""
+    pipeline_stage: str = ""
+    """Name of the stage of AMD's warp pipeline that it delimits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,10 @@ class LanguageSemantics:
     """How an operation of tensor-level IR uses or makes pointers."""
     axis_operation: Callable[[Instruction], AxisOperation] = lambda _: _NO_OPERATION
     """What an operation of tensor-level IR does to integers and pointers."""
+    schedule_step: Callable[[Instruction, Module], ScheduleStep] = lambda _, __: _NO_STEP
+    """What an operation of tensor-level IR does to buffers, barriers and asynchronous work."""
+    integer_value: Callable[[Instruction, Sequence[int | None]], int | None] = lambda _, __: None
+    """The integer that an operation of tensor-level IR gives for some operands; None if unknown."""
     input_precision: Callable[[Instruction], str | None] = lambda _: None
     """Input precision of a dot of tensor-level IR, where stated."""
     requested_cache_modifiers: Callable[[Sequence[str]], tuple[str, ...]]

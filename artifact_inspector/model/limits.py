@@ -70,6 +70,8 @@ LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulat
 """`capture` and `bench` keep as many launches of one directory."""
 SIMULATION_SECONDS = InputLimit("simulation_seconds", 300, "seconds of processor time of all simulations of a command")
 """The slowest launches of the reference kernels take 170."""
+SIMULATION_MIB = InputLimit("simulation_mib", 12288, "MiB that each process of a simulation may have taken")
+"""The largest launches measured take 7,800."""
 TOOL_SECONDS = InputLimit("tool_seconds", 60, "seconds that a disassembler or an assembler may take for one file")
 """A disassembler takes less than ten seconds for the largest cubins measured."""
 TOOL_MIB = InputLimit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")

@@ -36,9 +36,11 @@ class Consequence(StringEnum):
 
     FIT = "does not fit"
     LAUNCH = "cannot launch"
-    SPILLS = "spills"
     MATRIX = "matrix unit lost"
+    SPILLS = "spills"
     DRAIN = "pipeline drains"
+    OPERANDS = "operands by element"
+    ASYNCHRONY = "pipeline through registers"
     ACCESS = "access width"
     EXCHANGE = "exchange between warps"
     OCCUPANCY = "occupancy"

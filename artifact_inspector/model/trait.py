@@ -29,6 +29,8 @@ class Trait(Flag):
     """Reads whole rows of a tile in shared memory for all lanes of a warp (`ldmatrix`)."""
     READS_WORD = auto()
     """Reads 4 bytes or less of shared memory for each lane."""
+    ACCESSES_ELEMENT = auto()
+    """Loads or stores 2 bytes or less of shared memory for each lane."""
     RENAMES = auto()
     """Only renames, splits or joins values: no machine instruction is needed."""
     PHI = auto()

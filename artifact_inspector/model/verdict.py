@@ -16,6 +16,8 @@ class OrderVerdict(StringEnum):
     MIXED = "mixed"
     SINGLE = "single"
     SERIAL = "serial"
+    OVERLAPPED = "overlapped"
+    """A loop whose loads serve their own iteration, while the matrix operations of the last one still run."""
     PIPELINED = "pipelined"
     PARTLY_PIPELINED = "partly pipelined"
     UNROLLED = "unrolled"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.untrusted import allowed_options, describe_dropped
 from artifact_inspector.errors import UsageError
@@ -44,10 +45,14 @@ class TraceSubject:
     notes: tuple[str, ...] = ()
     dropped_options: tuple[str, ...] = ()
     """Options of a cache entry that are not passed to the compiler."""
+    is_release_recorded: bool = False
+    """Whether only the cache names the version."""
 
     @contextmanager
     def compile_with_dumps(self, notice: NoticeCallback, triton: str | None = None) -> Iterator[DumpedCompile]:
         """Compile it with all dumps, in a temporary directory that is removed when the block ends."""
+        if self.triton is not None and triton is None and self.is_release_recorded:
+            find_interpreter(*parse_triton(self.triton), may_create=False)
         with self._prepare_request() as (ask, directory):
             yield compile_with_dumps(ask, self.target, triton or self.triton, directory, notice=notice)
 
@@ -92,6 +97,7 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
     version = artifact.triton_version
     if triton is None and version is None:
         raise UsageError(f"The Triton version of {name} is unknown.", "Name it: --triton 3.6.0.")
+    is_release_recorded = triton is None
     notes = ["compiled from the TTIR of the cache: passes before TTIR are not traced"]
     if triton is None:
         assert version is not None
@@ -108,7 +114,7 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
     text = read_stage(artifact, "ttir").source.text
     refuse_inline_directives(text, f"The TTIR of {name}")
     ask = {"place": "", "signature": None, "constexprs": {}, "options": options, "configs": None, "untrusted": True}
-    return TraceSubject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
+    return TraceSubject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped, is_release_recorded)
 
 
 def trace_passes(

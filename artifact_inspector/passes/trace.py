@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats.amdgcn.machine_ir import machine_order
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Backend, Stage
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.passes.dump_facts import DumpFact, Topic, read_dump_facts
 from artifact_inspector.passes.dumps import Dump, DumpLanguage, PassTimes
@@ -167,7 +167,8 @@ class _DumpTracer:
     def add_dump(self, dump: Dump) -> None:
         """Process the next dump: in MLIR the one before a pass, in LLVM the one after it."""
         level = _level_of(dump, self.state)
-        is_amd, is_llvm = Stage.AMDGCN.value in self.artifact.files, dump.language is DumpLanguage.LLVM
+        target, is_llvm = self.artifact.target, dump.language is DumpLanguage.LLVM
+        is_amd = Stage.AMDGCN.value in self.artifact.files or (target is not None and target.backend is Backend.HIP)
         is_skipped = level is PassLevel.LOWERING or (level is PassLevel.MACHINE and not is_amd)
         self.skipped_levels[level] += is_skipped
         if is_skipped or (level is not PassLevel.MACHINE and is_llvm and "\ndefine " not in f"\n{dump.text}"):

@@ -83,12 +83,10 @@ def _draw_lane(canvas: Canvas, lane: WarpTimeline, scale: float, y: float) -> No
     for span in lane.spans:
         letter, family = ACTIVITY_STYLES[span.activity]
         x, long = LEFT + span.start * scale, (span.end - span.start) * scale
-        if span.activity in WORKING_ACTIVITIES:
-            canvas.rect(x, y, long, ROW - 2, family)
-        else:
-            canvas.rect(x, y + 3.5, long, ROW - 9, family)
-        if long >= (11 if span.activity in WORKING_ACTIVITIES else 22):
-            if span.activity not in WORKING_ACTIVITIES:
+        inset = 0 if span.activity in WORKING_ACTIVITIES else 3.5
+        canvas.rect(x, y + inset, long, ROW - 2 - 2 * inset, family)
+        if long >= (22 if inset else 11):
+            if inset:
                 canvas.rect(x + long / 2 - 5, y, 10, ROW - 2, family)
             canvas.text(x + long / 2, y + 8.5, letter, "ink small", "middle")
 

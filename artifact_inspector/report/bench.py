@@ -43,7 +43,7 @@ class BenchReport:
 
 _KEY = (
     "ms: median launch time, L2 flushed before each launch. TFLOP/s, GB/s: from the least work and traffic "
-    "of the problem. of peak: time at the vendor's peak, divided by the measured time. blk: blocks per SM."
+    "of the problem. of peak: time at the vendor's peak, divided by the measured time. blk: blocks per SM or CU."
 )
 _FACTS = (("verdict", False), ("wait", True), ("MMA", True), ("regs", True), ("blk", True))
 _TIMES = (("ms", True), ("TFLOP/s", True), ("GB/s", True), ("of peak", True), ("result", False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,16 +18,18 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
-from artifact_inspector.findings import Finding, Severity, find_findings
+from artifact_inspector.findings import Severity
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.console import is_width_limited
 from artifact_inspector.report.kernel_blocks import timing_cell
 from artifact_inspector.report.kernel_rows import (
+    LIMIT_GAP,
     MAX_NAME_WIDTH,
     RenderedColumn,
     blocks_text,
     fit_table,
+    fold_rows,
     kernel_cells,
     make_columns,
     make_lines,
@@ -36,7 +39,16 @@ from artifact_inspector.report.kernel_rows import (
     shorten,
 )
 from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
-from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
+from artifact_inspector.report.phrases import (
+    TERMS,
+    count_unknown,
+    describe_notes,
+    describe_unknown,
+    describe_verdict,
+    plural,
+)
+from artifact_inspector.vocabulary.finding_facts import describe_limit, findings_of
+from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
@@ -60,6 +72,8 @@ class CacheReport:
     """Most rows to show, 0 for all; None for all in a pipe and two screens on a terminal."""
     is_sorted: bool = False
     """True with --sort: the first rows are shown, not a summary by name."""
+    has_legend: bool = False
+    """True to explain every word and column."""
     timings: Callable[[KernelFacts], Sequence[EntryTiming]] = lambda kernel: ()
     """The times that Triton's autotuner measured of a kernel."""
 
@@ -67,23 +81,27 @@ class CacheReport:
     def view(kernel: KernelFacts) -> None:
         """Compute the facts that the row of a kernel shows."""
         kernel_cells(kernel)
-        _ = kernel.program  # for the label of its variant
+        cost_of(kernel)
+        count_unknown(kernel)
+        _ = kernel.program, kernel.principal_region  # for the label of its variant, and the legend
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown_kernels = self.kernels[: self._max_rows(console)]
+        kernels = self.kernels if self.is_sorted else sort_kernels(self.kernels, "cost")
+        shown_kernels = kernels[: self._max_rows(console)]
         if not self.kernels:
             yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
             yield self._title()
-            yield Overview(self.kernels, len(shown_kernels))
-            shown_kernels = self.kernels
+            yield from self._worst(kernels)
+            yield Overview(kernels, len(shown_kernels))
+            shown_kernels = kernels
         else:
             rows, headings = self._rows(console, options, shown_kernels)
             yield rows
             if omitted := len(self.kernels) - len(shown_kernels):
                 yield Text(f"\n{omitted} more {plural('kernel', omitted)} not shown; --limit 0 lists all", "bold")
             yield from _explain_unknown(shown_kernels)
-            yield _legend(shown_kernels, headings)
+            yield _legend(shown_kernels, headings) if self.has_legend else _short_legend(shown_kernels, headings)
         beside = _other_files(self.cache)
         if beside is not None and not self.is_narrowed:
             yield beside
@@ -91,6 +109,14 @@ class CacheReport:
         if self.is_narrowed:
             match = f"{len(self.kernels)} kernels match."
             yield Text(f"\n{match} To see one in full, give a longer name, a hash or --target.", "dim")
+
+    def _worst(self, kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
+        """The first kernel with what limits it, and the command that explains it."""
+        sentence = None if self.is_sorted else describe_limit(kernels)
+        if sentence is not None:
+            yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
+            command = f"next   inspect-kernel {shlex.quote(self.cache.title)} {kernels[0].artifact.hash[:8]}"
+            yield Text(command, no_wrap=True, overflow="ignore")
 
     def _max_rows(self, console: Console) -> int | None:
         """The number of rows to show; None for all."""
@@ -116,12 +142,16 @@ class CacheReport:
         ]
         if any(times := [timing_cell(self.timings(kernel)) for kernel in kernels]):
             further.append(("ms", times))
+        if not further and self.limit != 0:
+            rows = fold_rows(rows)
         if not is_width_limited(console):
             columns, _ = make_columns(rows, further, compact=False)
-            return Group(title, "", UncutTable(columns)), frozenset(column.heading for column in columns)
+            return Group(title, *self._worst(kernels), "", UncutTable(columns)), frozenset(
+                column.heading for column in columns
+            )
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
-        columns_of_row: list[RenderableType] = [lead, "", fitted.table]
+        columns_of_row: list[RenderableType] = [lead, *self._worst(kernels), "", fitted.table]
         if fitted.hidden:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
             columns_of_row += [Text(f"\n{hidden}", "dim")]
@@ -158,6 +188,16 @@ def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]
             yield Padding(name.append(f": verdict unknown: {reason}"), (1, 0, 0, 0))
 
 
+def _short_legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
+    limits = "what limits it: worst finding (+ others); `inspect-kernel findings` has its line and remedy"
+    verdict = "verdict: order of loads and computes in the main loop"
+    has_verdicts = any(kernel.principal_region is not None for kernel in kernels)
+    texts = [limits] * ("what limits it" in headings) + [verdict] * ("verdict" in headings and has_verdicts)
+    return (
+        Padding(WrappedTexts([*texts, "--legend explains every word"]), (1, 0, 0, 0), style="dim") if texts else Text()
+    )
+
+
 def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
@@ -188,14 +228,15 @@ _COLUMN_KEYS = {
     "stages": "num_stages",
     "smem": "shared memory per block, in bytes",
     "regs": "registers per thread (+ bytes spilled); empty: no binary in the cache",
-    "blocks/SM": "thread blocks that fit on one SM or CU",
+    "blocks": "thread blocks that fit on one SM or CU",
     "blk": "thread blocks that fit on one SM or CU",
     "MMA": "matrix instructions in the main loop (of all in the file)",
     "wait": "loads or copy groups that the wait leaves in flight (0: the pipeline drains; –: no wait)",
     "changed at": "stage at which the compiler changed the order of loads and computes",
     "changed": "stage at which the compiler changed the order of loads and computes",
     "ms": "time that Triton's autotuner measured, over all keys; `inspect-kernel matrix` lists them",
-    "findings": "codes (001 is AI001); `inspect-kernel findings` explains them",
+    "what limits it": "findings, worst first; `inspect-kernel findings` explains them",
+    "equal": "kernels that differ by their hash only",
 }
 """Heading of a column → its explanation in the legend."""
 
@@ -212,7 +253,7 @@ def _other_files(cache: Cache) -> Text | None:
 
 def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Iterator[RenderableType]:
     """Unclassified opcodes, then the files that could not be read."""
-    unknown = describe_unknown(facts for kernel in kernels for facts in kernel.stages.values())
+    unknown = describe_unknown(kernels)
     if unknown is not None:
         yield Text(f"\n{unknown}", "magenta")
     all_problems = list(dict.fromkeys([*problems, *(x for kernel in kernels for x in kernel.problems)]))
@@ -264,22 +305,14 @@ def _summary(kernels: Sequence[KernelFacts]) -> Table:
     grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
     grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
     grid.add_row("verdicts", WrappedTexts(_count_values(kernel.verdict or "none" for kernel in kernels)))
-    kinds_by_kernel = [list(dict.fromkeys(map(_kind, find_findings(kernel)))) for kernel in kernels]
-    counts = Counter(kind for kinds in kinds_by_kernel for kind in kinds)
+    names_by_kernel = [{(x.code, x.name): x.severity for x in reversed(findings_of(kernel))} for kernel in kernels]
+    counts = Counter(name for names in names_by_kernel for name in names)
+    warned = {name for names in names_by_kernel for name, severity in names.items() if severity is Severity.WARNING}
     if counts:
-        ordered = sorted(counts, key=lambda kind: (kind[0] is not Severity.WARNING, -counts[kind]))
-        texts = [
-            Text(f"{code} {name} {counts[severity, code, name]}", _STYLES[severity]) for severity, code, name in ordered
-        ]
+        ordered = sorted(counts, key=lambda name: (name not in warned, -counts[name]))
+        texts = [Text(f"{' '.join(name)} {counts[name]}", "yellow" if name in warned else "") for name in ordered]
         grid.add_row("findings", WrappedTexts(texts))
     return grid
-
-
-_STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
-
-
-def _kind(finding: Finding) -> tuple[Severity, str, str]:
-    return finding.severity, finding.code, finding.name
 
 
 _LAYOUTS = (
@@ -304,18 +337,16 @@ def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int,
     table = plain_table(
         text_column("kernel"),
         number_column("variants"),
+        Column("what limits it", no_wrap=True),
         text_column("targets"),
         text_column("verdicts"),
-        number_column("spilled"),
-        Column("findings", no_wrap=True, style="dim"),
     )
     for name, kernels in groups:
-        spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
-        codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))
+        limits = [limit for x in kernels for limit in str(kernel_cells(x)["what limits it"]).split(LIMIT_GAP) if limit]
         values = (str(x.artifact.target or "unknown") for x in kernels), (x.verdict or "none" for x in kernels)
         targets, verdicts = (_most_frequent(texts, max_words) for texts in values)
-        spilled, found = f"{max(spills)} B" if any(spills) else "", _most_frequent(sorted(codes), max_words)
-        table.add_row(shorten(name, name_width), str(len(kernels)), targets, verdicts, spilled, found)
+        limited = ", ".join(list(dict.fromkeys(limits))[:max_words])
+        table.add_row(shorten(name, name_width), str(len(kernels)), limited, targets, verdicts)
     return table
 
 

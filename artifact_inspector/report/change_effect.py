@@ -16,8 +16,9 @@ from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.reach import ComparedFile, Reach
+from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings import Finding, Switch
+from artifact_inspector.findings import Finding, Switch, SwitchKind
 from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import indented
 from artifact_inspector.report.phrases import plural
@@ -46,9 +47,14 @@ class EffectReport:
     """The predicted times of a launch of both; None without a launch."""
 
     @property
+    def outcome(self) -> KernelOutcome | None:
+        """What the change means; None if the code is equal."""
+        return None if self.reach.change is None else KernelOutcome(self.reach.change, self.price)
+
+    @property
     def headline(self) -> Headline | None:
         """The decisive fact; None if no fact is better or worse."""
-        return None if self.reach.change is None else self.reach.change.headline
+        return None if self.outcome is None else self.outcome.headline
 
     @property
     def sentence(self) -> str:
@@ -67,14 +73,14 @@ class EffectReport:
 
     def brief(self) -> RenderableType:
         """The sentence only."""
-        lead = "" if self.headline is None else f"{self.headline.sentence} "
-        price = "" if self.price is None else f" {self.price.sentence}"
-        return Text(f"{self.label}: {lead}{self.sentence}{price}", overflow="fold")
+        lead = "" if self.outcome is None else self.outcome.sentence
+        price = "" if self.price is None else self.price.sentence
+        return Text(f"{self.label}: {' '.join(filter(None, (lead, self.sentence, price)))}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
-        if self.headline is not None:
-            yield Text(self.headline.sentence, STYLES[self.headline.fact.direction], overflow="fold")
+        if self.outcome is not None and self.outcome.sentence:
+            yield Text(self.outcome.sentence, STYLES[self.outcome.direction], overflow="fold")
         if self.price is not None:
             yield Text(self.price.sentence, overflow="fold")
         yield Text(f"{self.label}, compared with {self.baseline}", "dim", overflow="fold")
@@ -182,6 +188,8 @@ class RemedyTrial:
     @property
     def effect(self) -> str:
         """The effect, in one or two sentences."""
+        if self.switch.kind is SwitchKind.PADDING:
+            return "Not tried: it is a change of the program."
         if self.reach is None:
             first = (self.message or "").strip().splitlines()
             return f"Compilation failed: {first[0] if first else 'no reason given'}"

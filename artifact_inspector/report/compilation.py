@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -13,6 +14,7 @@ from rich.text import Text
 from artifact_inspector.compiling import CompileResult, ProgramRun
 from artifact_inspector.compiling.ask.capturing import CapturedKernel, merge_notes
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.report.kernel_rows import shorten
 from artifact_inspector.report.layout import plain_table, text_column
 
 
@@ -72,27 +74,26 @@ def _error_blocks(rows: Sequence[CompileResult], *, verbose: bool) -> list[Rende
     return blocks
 
 
-HASH_CHARACTERS = 6
-
-
 def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
     """Kernels by target with their launches, then compiler errors, resource limits and notes."""
     kernels = [kernel for run in runs for kernel in run.kernels]
     targets = ", ".join(run.target.arch for run in runs)
     if not kernels:
         return Group(Text(f"No kernel captured for {targets}", "bold"), *_notes(runs))
+    rows = [*_count_tuned(kernels)]
+    optional = {"target": len(runs) > 1, "tuned": any(tuned for _, tuned in rows)}
+    headings = [heading for heading in _HEADINGS if optional.get(heading, True)]
     table = plain_table()
-    for heading, right in (
-        ("kernel", False), ("hash", False), ("target", False), ("warps", True), ("stages", True),
-        ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
-    ):  # fmt: skip
-        folds = heading in ("constants", "launched at")  # what distinguishes variants is never cut
-        table.add_column(heading, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
-    constants = [f"{name}={value}" for kernel in kernels for name, value in kernel.constexprs.items()]
-    table.columns[5].min_width = min(max(map(len, constants), default=0), MAX_CONSTANT_WIDTH)
-    table.columns[-1].min_width = MIN_LOCATION_WIDTH
-    for kernel in kernels:
-        table.add_row(*_captured_row(kernel))
+    for heading in headings:
+        folds = heading in ("kernel", "variant", "launched at")  # what distinguishes variants is never cut
+        is_number = heading in ("launches", "tuned")
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=not folds, overflow="fold")
+    for at, width in ((headings.index("variant"), MIN_VARIANT_WIDTH), (0, MIN_NAME_WIDTH), (-1, MIN_LOCATION_WIDTH)):
+        table.columns[at].min_width = width
+    varying = _find_varying_constants(kernels)
+    for kernel, tuned in rows:
+        cells = _captured_row(kernel, varying.get(kernel.name, ()), tuned)
+        table.add_row(*(cell for heading, cell in zip(_HEADINGS, cells, strict=True) if heading in headings))
     captured = sum(kernel.directory is not None for kernel in kernels)
     renderables: list[RenderableType] = [
         Text(f"{captured} of {len(kernels)} kernels captured for {targets} into {out}", "bold"), "", table
@@ -128,28 +129,49 @@ def failures(runs: Sequence[ProgramRun]) -> RenderableType:
     return Group(*renderables)
 
 
-MAX_CONSTANT_WIDTH = 24
-"""Most characters of a constant that stay on one line."""
+_HEADINGS = ("kernel", "hash", "target", "variant", "launches", "tuned", "grid", "launched at")
+HASH_CHARACTERS = 6
+MIN_NAME_WIDTH, MAX_NAME_WIDTH = 16, 34
+MIN_VARIANT_WIDTH = 12
 MIN_LOCATION_WIDTH = 16
 
 
-def _captured_row(kernel: CapturedKernel) -> list[RenderableType]:
-    options = kernel.options
-    constants = " ".join(f"{name}={value}" for name, value in kernel.constexprs.items())
+def _count_tuned(kernels: Sequence[CapturedKernel]) -> Iterator[tuple[CapturedKernel, int]]:
+    """Each kernel with the number of configurations that its autotuner did not choose, which have no row."""
+    launched = {(kernel.name, kernel.target) for kernel in kernels if kernel.launches}
+    tuned = Counter((kernel.name, kernel.target) for kernel in kernels if kernel.hash and not kernel.launches)
+    for kernel in kernels:
+        key = kernel.name, kernel.target
+        if kernel.launches or not kernel.hash or key not in launched:
+            yield kernel, tuned.pop(key, 0) if kernel.launches else 0
+
+
+def _find_varying_constants(kernels: Sequence[CapturedKernel]) -> Mapping[str, Collection[str]]:
+    """Kernel → its constants that differ between its variants."""
+    values: dict[str, dict[str, set[str]]] = {}
+    for kernel in kernels:
+        for name, value in kernel.constexprs.items():
+            values.setdefault(kernel.name, {}).setdefault(name, set()).add(value)
+    return {kernel: [name for name, own in names.items() if len(own) > 1] for kernel, names in values.items()}
+
+
+def _captured_row(kernel: CapturedKernel, varying: Collection[str], tuned: int) -> list[RenderableType]:
+    options = (("w", "num_warps"), ("s", "num_stages"))
+    variant = [f"{letter}{kernel.options[name]}" for letter, name in options if name in kernel.options]
+    constants = [(name, value) for name, value in kernel.constexprs.items() if name in varying]
+    variant += [name if value == "True" else f"{name}={value}" for name, value in constants if value != "False"]
     launch_count = sum(launch.count for launch in kernel.launches)
     grids = list(dict.fromkeys("×".join(map(str, _trim_grid(launch.grid))) for launch in kernel.launches))
-    locations = list(dict.fromkeys(launch.location for launch in kernel.launches)) or [kernel.compiled_for.line]
-    failed = kernel.hash is None
+    callers = list(dict.fromkeys(launch.caller for launch in kernel.launches)) or [kernel.compiled_for.caller]
     return [
-        Text(kernel.name),
-        Text("failed", "magenta") if failed else Text((kernel.hash or "")[:HASH_CHARACTERS], "dim"),
+        Text(shorten(kernel.name, MAX_NAME_WIDTH)),
+        Text("failed", "magenta") if kernel.hash is None else Text(kernel.hash[:HASH_CHARACTERS], "dim"),
         Text(kernel.target.arch),
-        Text(str(options.get("num_warps", ""))),
-        Text(str(options.get("num_stages", ""))),
-        Text(constants),
+        Text(" ".join(variant)),
         Text(str(launch_count) if launch_count else "tuning" if kernel.benchmark_launches else "none"),
+        Text(f"+{tuned}" if tuned else ""),
         Text(_first_and_count(grids)),
-        Text(_first_and_count(locations), "dim"),
+        Text(_first_and_count(callers), "dim"),
     ]
 
 

@@ -59,11 +59,15 @@ def show(report: RenderableType, stream: TextIO) -> None:
     console = make_console(stream)
     with console.capture() as captured:
         console.print(Printable(report), crop=False)
-    write_lines(_strip_padding(captured.get()), stream)
+    _write_brief(_strip_padding(captured.get()), stream)
 
 
 def write_lines(text: str, stream: TextIO) -> None:
-    """Write lines of text; on standard output, at most as many as `--brief` allows."""
+    """Write plain lines, without control characters; on standard output, at most as many as `--brief` allows."""
+    _write_brief(escape_unprintable(text), stream)
+
+
+def _write_brief(text: str, stream: TextIO) -> None:
     write(cut(text) if stream is sys.stdout else text, stream)
 
 

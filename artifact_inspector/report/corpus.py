@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from artifact_inspector.comparison.baseline import Baseline
+from artifact_inspector.comparison.baseline import NOT_RECORDED, Baseline
+from artifact_inspector.comparison.cause import ChangeReason
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.headline import describe_values, value_text
@@ -154,11 +155,15 @@ def _find_axis(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int
 def describe_change(change: Change) -> Iterator[str]:
     """The changes of one kernel as short sentences, the worst first."""
     pair, has_order = change.pair, False
+    explanation = change.explanation
+    reason = "" if explanation is None else _describe_reason(explanation.reason)
     if change.headline is not None:
         yield change.headline.sentence
-    if change.reason is not None:
-        explanation, evidence, source = change.reason
-        yield (f"because {explanation}" + (f" ({evidence})" if evidence else "") + (f"  {source}" if source else ""))
+        if explanation is not None and change.headline.fact.category in explanation.categories:
+            yield f"because {reason}"
+            reason = ""
+    if reason:
+        yield reason
     for fact in change.facts:
         if rank_of(fact) >= Consequence.ORDER.rank and pair is not None and not has_order:
             yield from _describe_divergences(pair)
@@ -169,6 +174,11 @@ def describe_change(change: Change) -> Iterator[str]:
             yield f"{sign}{describe_values(fact)}"
     if pair is not None and not has_order:
         yield from _describe_divergences(pair)
+
+
+def _describe_reason(reason: ChangeReason) -> str:
+    evidence = f" ({reason.evidence})" if reason.evidence else ""
+    return f"{reason.description}{evidence}" + (f"  {reason.source}" if reason.source else "")
 
 
 def _describe_divergences(pair: Comparison) -> Iterator[str]:
@@ -235,7 +245,10 @@ class CheckReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         failures = self.corpus.failures(self.gates, is_strict=self.is_strict)
         if failures:
-            yield Text(describe_failures(failures), "bold red")
+            text = f"{describe_failures(failures)}{self._describe_cause()}"
+            if not self.corpus.changes and self.corpus.matching.right:
+                text += " No kernel of the cache is in the baseline. Is the baseline of another cache?"
+            yield Text(text, "bold red", overflow="fold")
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
             yield Text(f"Passed: no checked fact {verb} ({', '.join(self.gates)}).", "bold green")
@@ -247,14 +260,27 @@ class CheckReport:
         else:
             yield Text("Passed: no gates are set.", "bold green")
         yield from _baseline_notes(self.baseline)
+        facts = (fact for change in self.corpus.changes for fact in change.compared_facts)
+        titles = dict.fromkeys(fact.title for fact in facts if fact.reason == NOT_RECORDED and fact.right is not None)
+        if titles:
+            text = f"Not in the baseline, so not compared: {', '.join(titles)}. Record it again to check them."
+            yield Text(text, "yellow", overflow="fold")
         yield CorpusReport(self.corpus, ())
+
+    def _describe_cause(self) -> str:
+        """The decisive fact of the worst kernel that fails; empty if kernels are only missing or new."""
+        for change in self.corpus.changes:
+            headline = change.failing_headline(self.gates, is_strict=self.is_strict)
+            if headline is not None:
+                return f" {change.right.artifact.display_name}: {headline.sentence}"
+        return ""
 
 
 def _baseline_notes(baseline: Baseline) -> Iterator[Text]:
     if baseline.generator != __version__:
         yield Text(
             f"The baseline was recorded by inspect-kernel {baseline.generator}; this is {__version__}. "
-            "Facts that only one version reports count as changed.",
+            "Facts that are not reported any more count as changed.",
             "yellow",
         )
 
@@ -298,12 +324,17 @@ def summarise_outcomes(regressions: Regressions) -> str:
 
 def describe_outcome(outcome: KernelOutcome) -> Iterator[str]:
     """The cause in one sentence, then the predicted time."""
-    if outcome.headline is not None:
-        yield outcome.headline.sentence
-    elif outcome.change.degree is Degree.CODE:
+    if outcome.sentence:
+        yield outcome.sentence
+    if outcome.headline is None and outcome.change.degree is Degree.CODE:
         yield "The code differs, but no fact does."
-    else:
+    elif outcome.headline is None:
         listed = ", ".join(dict.fromkeys(fact.title for fact in outcome.change.facts[:4]))
         yield f"No fact differs except {listed}." if listed else "No file is comparable."
     if outcome.price is not None:
         yield outcome.price.sentence
+    yield from outcome.passes
+    for remedy in outcome.remedies:
+        yield f"Try {remedy.change}: predicted {remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'}."
+    if outcome.untried:
+        yield outcome.untried

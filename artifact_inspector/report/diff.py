@@ -15,15 +15,18 @@ from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import SignatureColumn, align
 from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
-from artifact_inspector.comparison.headline import Headline, headlines_of_pair, value_text
+from artifact_inspector.comparison.headline import headlines_of_pair, value_text
+from artifact_inspector.comparison.line_changes import find_line_changes
 from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange
+from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import (
     Signature,
+    WrappedTexts,
     folded_column,
     indented,
     number_column,
@@ -40,6 +43,7 @@ LAUNCH_FAILURE = "AI013"
 MAX_ROUNDS = 6
 LABEL_WIDTH = 18
 MAX_TITLES = 4
+MAX_LINES = 6
 BRIEF_FACTS = 5
 """Most facts of a group in a brief report."""
 _OPTION_LABELS = {"num_warps": "{} warps", "num_stages": "num_stages {}"}
@@ -56,15 +60,15 @@ class PairReport:
     """True to omit facts that are equal on both sides."""
     is_identical: bool = False
     """True if all files of both are identical."""
-    headline: Headline | None = None
-    """The decisive fact; by default without the first stage that differs."""
-    price: str = ""
-    """The predicted times of both, as a sentence."""
+    outcome: KernelOutcome | None = None
+    """With the predicted times of both; by default the decisive fact without the first stage that differs."""
 
     @property
     def lead(self) -> Text:
         """The decisive fact as a sentence; whether anything differs if there is none."""
-        headline = self.headline or next(iter(headlines_of_pair(self.pair)), None)
+        if self.outcome is not None and self.outcome.sentence:
+            return Text(self.outcome.sentence, STYLES[self.outcome.direction], overflow="fold")
+        headline = next(iter(headlines_of_pair(self.pair)), None)
         if headline is not None:
             return Text(headline.sentence, STYLES[headline.fact.direction], overflow="fold")
         is_compared = any(stage.compared for region in self.pair.regions for stage in region.stages)
@@ -73,6 +77,12 @@ class PairReport:
         titles = list(dict.fromkeys(fact.title for fact in differing_facts(self.pair.facts)))
         more = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
         return Text(f"Neither better nor worse: no fact differs except {', '.join(titles[:MAX_TITLES])}{more}.", "bold")
+
+    @property
+    def price(self) -> list[Text]:
+        """The predicted times of both, as a sentence; empty if none was predicted."""
+        price = self.outcome and self.outcome.price
+        return [Text(price.sentence, overflow="fold")] if price else []
 
     def brief(self) -> RenderableType:
         """The differences in a few lines, the worst first."""
@@ -83,8 +93,7 @@ class PairReport:
         groups = render_groups(differing_facts(pair.facts), BRIEF_FACTS)
         names = pair.left.artifact.display_name, pair.right.artifact.display_name
         head = Text(" | ".join(f"{name} {label}" for name, label in zip(names, labels, strict=True)), "bold")
-        price = [Text(self.price, overflow="fold")] if self.price else []
-        return Group(head, self.lead, *price, *groups, *_describe_order(pair, labels))
+        return Group(head, self.lead, *self.price, *groups, *_describe_order(pair, labels))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         pair = self.pair
@@ -94,10 +103,12 @@ class PairReport:
             return
         yield from _failed_launches(pair, labels)
         yield self.lead
-        if self.price:
-            yield Text(self.price, overflow="fold")
+        yield from self.price
         yield from ("", _header(pair), "")
         yield from render_groups(differing_facts(pair.facts))
+        lines = [f"{x.source}: {x.title} {x.left:g} → {x.right:g} per iteration" for x in find_line_changes(pair)]
+        if lines:
+            yield Group(Text("By line", "bold"), *map(indented, lines[:MAX_LINES]))
         yield from _describe_order(pair, labels)
         yield from ("", _facts(pair, labels, only_changes=self.only_changes))
         regions = [region for region in pair.regions if _is_listed(region)]
@@ -176,7 +187,7 @@ def describe_verdict_change(change: VerdictChange, labels: tuple[str, str], regi
 def _header(pair: Comparison) -> Table:
     columns = (text_column(style="dim"), folded_column(), folded_column())
     grid = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for label, ours, theirs in _identity(pair):
+    for label, ours, theirs in sorted(_identity(pair), key=lambda row: row[1] == row[2]):
         same = ours == theirs
         grid.add_row(label, Text(ours), Text("=", "dim") if same else Text(theirs, "bold"))
     return grid
@@ -251,6 +262,7 @@ def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> 
         text_column(""),
     )
     shown_regions: set[str] = set()
+    equal: list[str] = []
     final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
         # the table has only the last verdict; the others are listed below, stage by stage
@@ -258,13 +270,22 @@ def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> 
             continue
         if not _is_shown(fact, pair, only_changes=only_changes):
             continue
+        if fact.state is State.SAME:
+            region = f"{fact.region}: " if fact.region else ""
+            equal.append(f"{region}{fact.label.strip()} {value_text(fact.left)}")
+            continue
         if fact.region not in shown_regions and fact.region:
             table.add_row(Text(fact.region, "bold"))
         shown_regions.add(fact.region)
         label = f"  {fact.label}" if fact.region else fact.label
         sign = Text("") if fact.direction is Sign.NEUTRAL else Text(fact.direction, STYLES[fact.direction])
         table.add_row(label, fact.unit, *_values(fact), sign)
-    return table if shown_regions else Text("No fact differs.", "dim")
+    differing: RenderableType = table if shown_regions else Text("No fact differs.", "dim")
+    return (
+        Group(differing, "", Text("equal", "bold"), Padding(WrappedTexts(equal, "dim"), (0, 0, 0, 2)))
+        if equal
+        else differing
+    )
 
 
 def _is_shown(fact: FactPair, pair: Comparison, *, only_changes: bool) -> bool:
@@ -311,7 +332,7 @@ def _stages(region: RegionPair, labels: tuple[str, str]) -> Table:
     for stage in region.stages:
         left, right = stage.left, stage.right
         if left is not None and right is not None and _is_same_side(left, right):
-            table.add_row(_stage_name(stage), "both", phrase_text(left.region), Signature(left.region.signature))
+            table.add_row(left.stage.value, "both", phrase_text(left.region), Signature(left.region.signature))
             continue
         columns = None
         if left is not None and right is not None:
@@ -341,11 +362,6 @@ def _is_same_side(left: KernelRegion, right: KernelRegion) -> bool:
         and left.region.phrase == right.region.phrase
         and left.region.signature == right.region.signature
     )
-
-
-def _stage_name(stage: StagePair) -> str:
-    side = stage.left or stage.right
-    return stage.step if side is None else side.stage.value
 
 
 def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import log
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -23,7 +24,7 @@ _RESTATEMENTS = (kernel_facts.threads, kernel_facts.occupancy_share, kernel_fact
 
 
 def group_facts(facts: Sequence[FactPair]) -> dict[Sign, list[FactPair]]:
-    """Direction → facts without those that repeat another; empty groups are left out.
+    """Direction → facts without those that repeat another, the dearest first; empty groups are left out.
 
     Args:
         facts: facts that differ, the decisive one first.
@@ -41,7 +42,7 @@ def group_facts(facts: Sequence[FactPair]) -> dict[Sign, list[FactPair]]:
             if fact.direction is sign and not (has_blocks and definition in _RESTATEMENTS)
         ]
         if members:
-            groups[sign] = members
+            groups[sign] = sorted(members, key=lambda fact: -abs(log(fact.price)) if fact.price else 0.0)
     return groups
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -13,10 +14,10 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.sources import SourceLineReader
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
-from artifact_inspector.findings.limit import Limit
+from artifact_inspector.findings.limit import Limit, find_first
 from artifact_inspector.report.layout import folded_column, text_column
 from artifact_inspector.report.phrases import plural, span
-from artifact_inspector.vocabulary.selection import is_called
+from artifact_inspector.vocabulary.selection import is_called, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_ambiguous
 
 _STYLES = {Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
@@ -31,13 +32,13 @@ def no_source(_kernel: KernelFacts) -> SourceLineReader:
 
 
 class FindingsReport:
-    """The findings of some kernels, kernel by kernel."""
+    """The findings of some kernels, the worst kernel first."""
 
     def __init__(
         self, kernels: Sequence[KernelFacts], source_readers: Callable[[KernelFacts], SourceLineReader] = no_source
     ) -> None:
         """`source_readers` makes the source line reader of a kernel."""
-        self.kernels = kernels
+        self.kernels = sort_kernels(kernels, "cost")
         self.source_readers = source_readers
 
     def brief(self) -> RenderableType:
@@ -82,12 +83,21 @@ def findings_table(findings: Iterable[Finding]) -> RenderableType:
     return _table(findings, lambda _location: None)
 
 
-def findings_block(kernel: KernelFacts, read_line: SourceLineReader) -> RenderableType | None:
-    """The findings of one kernel; None if there are none."""
+def findings_block(
+    kernel: KernelFacts, read_line: SourceLineReader, *, is_first_printed: bool = False
+) -> RenderableType | None:
+    """The findings of one kernel; None if there are none.
+
+    Args:
+        is_first_printed: leave out the one that limits the kernel.
+    """
     findings = find_findings(kernel)
+    first = find_first(findings) if is_first_printed else None
+    findings = tuple(finding for finding in findings if finding is not first)
     if not findings:
         return None
-    head = Text(f"{len(findings)} {plural('finding', len(findings))}", "bold")
+    more = "" if first is None else " more"
+    head = Text(f"{len(findings)}{more} {plural('finding', len(findings))}", "bold")
     return Group(head, Padding(_table(findings, read_line), (0, 0, 0, 2)))
 
 
@@ -125,8 +135,10 @@ def pick_rules(name: str) -> tuple[Rule, ...]:
     if name.lower() == "all":
         return RULES
     if not matching_rules:
+        similar = get_close_matches(name.lower(), [rule.name for rule in RULES], 2)
         rule_names = ", ".join(f"{rule.code} {rule.name}" for rule in RULES)
-        raise UsageError(f"Unknown finding {name!r}.", f"Expected one of {rule_names}.")
+        remedy = f"Did you mean {' or '.join(similar)}?" if similar else f"Expected one of {rule_names}."
+        raise UsageError(f"Unknown finding {name!r}.", remedy)
     return matching_rules
 
 

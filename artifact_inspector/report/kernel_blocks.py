@@ -13,7 +13,6 @@ from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.load_widths import LoadWidth
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
@@ -109,16 +108,28 @@ def _describe_location(remark: CompilerRemark) -> str:
     return " · ".join([*fragments, *([f"×{remark.count}"] if remark.count > 1 else [])])
 
 
-def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | None:
-    """A row for each partition; None if the kernel is not warp-specialised."""
-    if not partitions:
+def partitions_block(kernel: KernelFacts) -> RenderableType | None:
+    """A row for each partition and for each barrier between them; None if the kernel is not warp-specialised."""
+    if not kernel.partitions:
         return None
     headings = ("warps", "registers", "requested", "loads", "MMA", "barriers")
-    table = plain_table(text_column("partition"), *map(number_column, headings))
-    for x in partitions:
+    table = plain_table(text_column("partition"), *map(number_column, headings), folded_column("loops"))
+    for x in kernel.partitions:
         numbers = (x.warps, x.registers, x.registers_requested, x.loads, x.matrix, x.barriers)
-        table.add_row(x.name, *("–" if number is None else str(number) for number in numbers))
-    return Group(Text("warp partitions", "bold"), Padding(table, (0, 0, 0, 2)))
+        table.add_row(x.name, *("–" if number is None else str(number) for number in numbers), ", ".join(x.loops))
+    tables = [Padding(table, (0, 0, 0, 2))]
+    if kernel.partition_schedule is not None:
+        columns = (
+            text_column("barrier"),
+            number_column("slots"),
+            *map(folded_column, ("completed by", "waited for by")),
+        )
+        barriers = plain_table(*columns)
+        for barrier in kernel.partition_schedule.barriers:
+            completions = ", ".join(barrier.completed_by) or "–"
+            barriers.add_row(barrier.name, str(barrier.slots), completions, ", ".join(barrier.waits))
+        tables.append(Padding(barriers, (1, 0, 0, 2)))
+    return Group(Text("warp partitions", "bold"), *tables)
 
 
 MAP_WIDTH = 32

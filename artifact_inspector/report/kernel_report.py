@@ -18,12 +18,14 @@ from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.files.sources import SourceLineReader
-from artifact_inspector.findings.limit import find_limit
+from artifact_inspector.findings import RULES, SwitchKind, find_findings
+from artifact_inspector.findings.limit import find_first, find_limit
+from artifact_inspector.findings.occupancy_limited import LATENCY_HIDING
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.report.cache_report import problems_block
-from artifact_inspector.report.findings import describe_evidence, findings_block, no_source
+from artifact_inspector.report.findings import MAX_QUOTES, describe_evidence, findings_block, no_source
 from artifact_inspector.report.kernel_blocks import (
     access_block,
     bill_block,
@@ -95,6 +97,8 @@ class KernelReport:
     """Further targets to report the occupancy on."""
     compiled_elsewhere: Sequence[RetargetedKernel] = ()
     """The kernel compiled for some of them."""
+    is_full: bool = True
+    """False for the diagnosis, the remedy, its numbers and the verdicts only."""
     is_one_region: bool = False
     """True to omit everything that is not about a region."""
     with_definitions: bool = True
@@ -106,6 +110,9 @@ class KernelReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         kernel = self.kernel
+        if not (self.is_full or self.is_one_region):
+            yield from self._story()
+            return
         yield from self._header()
         if not self.is_one_region:
             resources = describe_resources(kernel, self.other_targets, self.compiled_elsewhere)
@@ -135,9 +142,40 @@ class KernelReport:
             if self.with_definitions:
                 yield from self._define_terms()
         if not self.is_one_region:
-            yield from _spaced_blocks(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
-        own_problems = [x for x in self.cache.problems if _belongs(x.path, kernel.artifact.directory)]
-        yield from problems_block([kernel], own_problems)
+            yield from _spaced_blocks(partitions_block(kernel), bill_block(kernel), access_block(kernel))
+        yield from self._problems()
+
+    def _problems(self) -> Iterator[RenderableType]:
+        directory = self.kernel.artifact.directory
+        yield from problems_block([self.kernel], [x for x in self.cache.problems if _belongs(x.path, directory)])
+
+    def _story(self) -> Iterator[RenderableType]:
+        """The diagnosis and the remedy, the numbers behind it, the verdicts, and what `--full` adds."""
+        kernel, families = self.kernel, self._families()
+        yield from list(self._header())[:3]
+        command = f"{self.cache.title} {kernel.artifact.hash[:8]}"
+        resources = describe_resources(kernel, self.other_targets, self.compiled_elsewhere)
+        remarks = [*_remedies(kernel, command), *resources, *_overlap(kernel), *describe_timings(self.timings)]
+        read_line = self.source_readers(kernel)
+        quotes = [
+            f"{x.rpartition(':')[2]} │ {text}"
+            for x in find_limit(kernel).sources[:MAX_QUOTES]
+            if (text := read_line(x))
+        ]
+        limit = Group(_limit(kernel), *(Text(quote, "italic") for quote in quotes))
+        findings = findings_block(kernel, read_line, is_first_printed=True)
+        verdicts = [_verdict_line(kernel, family) for family in families if not family[0].is_quiet]
+        yield from _spaced_blocks(limit, _remark_grid(remarks), findings, remarks_block(kernel.remarks))
+        if verdicts:
+            yield from ("", Text("loads and computes", "bold"))
+            yield Padding(_remark_grid(verdicts), (0, 0, 0, 2))
+        sections = ["each stage", "rounds", "waits"] * bool(families)
+        sections += ["warp partitions"] * bool(kernel.partitions)
+        sections += [f"shared memory ({kernel.artifact.shared_bytes} B)"] * bool(kernel.artifact.shared_bytes)
+        sections += ["memory access"] * (kernel.last is not None and bool(kernel.last.accesses.total))
+        if sections:
+            yield from ("", Text(f"--full adds {', '.join(sections)}.", "dim"))
+        yield from self._problems()
 
     def brief(self) -> RenderableType:
         """The kernel in a few lines: target, order of loads and computes, resources and findings."""
@@ -171,13 +209,17 @@ class KernelReport:
         texts = [describe_target(self.kernel), f"Triton {artifact.triton_version or 'unknown'}"]
         if artifact.num_warps is not None:
             texts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
-        if artifact.num_stages is not None:
+        if self.kernel.num_stages is not None:
             # not "4 stages": elsewhere a stage is a stage of the compiler
-            texts.append(f"num_stages {artifact.num_stages}")
+            texts.append(f"num_stages {self.kernel.num_stages}")
         if artifact.shared_bytes is not None:
             texts.append(_describe_shared(artifact.shared_bytes, self.kernel))
         if artifact.state is not Completeness.COMPLETE:
             texts.append(_STATE_TEXTS.get(artifact.state, artifact.state))
+        if self.kernel.truncated:
+            texts.append(self.kernel.truncated)
+        if artifact.gaps:
+            texts.append(f"incomplete: lacks {', '.join(artifact.gaps)}")
         yield WrappedTexts(texts)
         yield Text(f"hash {artifact.hash}", "dim", no_wrap=True, overflow="ignore")
         last = self.kernel.last
@@ -279,6 +321,49 @@ def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iter
     if remarks:
         body += ["", _remark_grid(remarks)]
     yield Padding(Group(*body), (0, 0, 0, 2))
+
+
+def _remedies(kernel: KernelFacts, command: str) -> Iterator[tuple[str, str]]:
+    """What to try for the first finding, and the commands that do it."""
+    first = find_first(find_findings(kernel))
+    rule = None if first is None else next(rule for rule in RULES if rule.code == first.code)
+    switches = [] if rule is None or rule.switches is None else list(rule.switches(kernel))
+    texts = [x.description for x in switches if x.kind is not SwitchKind.PADDING]
+    yield from (("try", x.description) for x in switches if x.kind is SwitchKind.PADDING)
+    if texts:
+        yield "try", f"{' or '.join(texts)}: `inspect-kernel findings {command} --try` compiles and compares it"
+    elif rule is not None:
+        yield "remedy", f"`inspect-kernel findings --explain {rule.code}`"
+    if kernel.last is not None and kernel.last.stage.order >= Stage.PTX.order:
+        yield "cost", f"`inspect-kernel advise {command}` predicts the time of a launch and of changes"
+
+
+def _region_name(region: RegionFacts) -> str:
+    return "straight-line code" if region.kind is RegionKind.STRAIGHT else region.id
+
+
+def _overlap(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
+    """The share of compute of the main loop that overlaps with loads, and why if it is zero."""
+    last, region = kernel.last, kernel.principal_region
+    work = None if last is None or region is None else last.work.get(region.id)
+    overlap = None if work is None else work.in_flight.compute_overlap
+    if last is None or last.stage is Stage.TTIR or work is None or region is None or overlap is None:
+        return
+    text = f"{overlap:.0%} of the compute in {_region_name(region)} is issued while a load is in flight"
+    if region.matrix_in_flight:
+        count = f"{region.matrix_in_flight} {plural('matrix operation', region.matrix_in_flight)}"
+        text += f"; up to {count} in flight while it waits for its copies"
+    elif not overlap and region.verdict in LATENCY_HIDING:
+        text += ": it loads ahead, but none of its loads is still in flight when it computes"
+    yield "overlap", text
+
+
+def _verdict_line(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> tuple[str, str]:
+    """The verdict of a region at its last stage, what it means, and how it changed."""
+    first = family[0]
+    changes = [f"{label} {detail}" for label, detail in describe_changes(kernel, first.id)]
+    meaning = describe_verdict(first.last.verdict, first.last_stage)
+    return first.id, "; ".join([f"{first.last.phrase} at {first.last_stage.value}", *filter(None, [meaning]), *changes])
 
 
 _LOUD = frozenset({"changed", "contradiction", "spills"})
@@ -385,7 +470,7 @@ def _join_spans(spans: Iterable[tuple[int | None, int | None]]) -> str:
 def _remarks(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[tuple[str, str]]:
     first, last = family[0], family[0].last
     stage = kernel.stages[first.last_stage]
-    meaning = describe_verdict(last.verdict)
+    meaning = describe_verdict(last.verdict, first.last_stage)
     if meaning is not None:
         yield last.verdict, meaning
     yield from describe_changes(kernel, first.id)

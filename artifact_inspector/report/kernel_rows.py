@@ -13,16 +13,22 @@ from rich.text import Text
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
-from artifact_inspector.findings import find_findings
+from artifact_inspector.findings.limit import POSSIBLE_ERRORS
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.phrases import mma_count
 from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
+from artifact_inspector.vocabulary.finding_facts import findings_of
+from artifact_inspector.vocabulary.selection import is_severe
 
+LIMIT_GAP = ", "
+"""Separates what limits a kernel."""
 MAX_NAME_WIDTH = 40
 """Columns of a name on a terminal; a longer name is cut in the middle."""
 
 
+MAX_HASH_WIDTH = 16
+"""Columns of a hash on a terminal; copies of one entry, which only their directories distinguish, have its prefix."""
 Cells = Mapping[str, str | Text]
 """Heading → cell of one kernel; an empty text means nothing to report."""
 
@@ -34,17 +40,25 @@ def kernel_cells(kernel: KernelFacts) -> Cells:
 
 def _state(kernel: KernelFacts) -> str:
     state, last = kernel.artifact.state, kernel.last
-    if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
-        return "does not fit"
     if state is Completeness.BINARY_ONLY:
         return "binary only"
     if last is None:
         return "no readable stage"
-    return f"ends at {last.stage.value}" if state is Completeness.PARTIAL else ""
+    gaps = kernel.artifact.gaps
+    lacks = f"lacks {', '.join(gaps)}" if gaps else ""
+    return kernel.truncated or lacks or (f"ends at {last.stage.value}" if state is Completeness.PARTIAL else "")
 
 
-def _finding_codes(kernel: KernelFacts) -> str:
-    return " ".join(dict.fromkeys(x.code.removeprefix("AI") for x in find_findings(kernel)))
+def _limits(kernel: KernelFacts) -> str:
+    """What limits a kernel, worst first: the names of its findings as words."""
+    spilled = kernel.resources.spill_bytes.value
+    names = [
+        ("possible error: " if x.code in POSSIBLE_ERRORS else "") + x.name.replace("-", " ")
+        for x in findings_of(kernel)
+    ]
+    names += ["does not fit"] if kernel.occupancy is not None and kernel.occupancy.blocks == 0 else []
+    first = sorted(dict.fromkeys(names), key=lambda name: name != "does not fit")
+    return LIMIT_GAP.join(f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first)
 
 
 def _or_dash(value: object) -> str:
@@ -71,32 +85,33 @@ _COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text]], ...]
     ("kernel", "kernel", False, lambda x: x.artifact.display_name),
     ("variant", "variant", False, lambda x: ""),
     ("hash", "hash", False, lambda x: ""),
+    ("equal", "equal", True, lambda x: ""),
     ("target", "target", False, lambda x: _or_dash(x.artifact.target and x.artifact.target.arch)),
     ("Triton", "Triton", False, lambda x: _or_dash(x.artifact.triton_version)),
+    ("what limits it", "what limits it", False, lambda x: Text(_limits(x), "yellow" if is_severe(x) else "")),
     ("warps", "warps", True, lambda x: _or_dash(x.artifact.num_warps)),
-    ("stages", "stages", True, lambda x: _or_dash(x.artifact.num_stages)),
+    ("stages", "stages", True, lambda x: _or_dash(x.num_stages)),
     ("smem", "smem", True, lambda x: _or_dash(x.artifact.shared_bytes)),
     ("regs", "regs", True, registers_text),
-    ("blocks/SM", "blk", True, lambda x: blocks_text(x.occupancy)),
+    ("blocks", "blk", True, lambda x: blocks_text(x.occupancy)),
     ("MMA", "MMA", True, mma_count),
     ("wait", "wait", True, load_depths),
     ("verdict", "verdict", False, _verdict),
     ("changed at", "changed", False, lambda x: Text("" if x.changed_at is None else x.changed_at.value, "yellow")),
-    ("findings", "findings", False, lambda x: Text(_finding_codes(x), "dim")),
     ("state", "state", False, lambda x: Text(_state(x), "magenta")),
 )
 """Heading, heading of a narrow table, whether it is right-aligned, and cell."""
-_OPTIONAL = ("variant", "hash", "regs", "blocks/SM", "changed at", "findings", "state")
+_OPTIONAL = ("variant", "hash", "equal", "regs", "blocks", "changed at", "what limits it", "state")
 _CONSTANT = ("target", "Triton")
 _IN_VARIANT = ("warps", "stages")
 _HIDDEN_FIRST = (
-    "smem", "MMA", "wait", "blk", "stages", "warps", "changed", "variant", "Triton", "regs", "target",
-    "findings",
+    "smem", "MMA", "wait", "blk", "stages", "warps", "changed", "variant", "Triton", "regs", "verdict",
+    "target", "what limits it",
 )  # fmt: skip
 """Columns of a narrow table that are hidden if it does not fit, the least important first."""
-NARROWER = ((24, 22, 20), (18, 18, 16))
-"""Characters of names, variants and verdicts in tables that would not fit otherwise."""
-NARROWEST = (10, 14, 14)
+NARROWER = ((24, 22, 20, 40), (18, 18, 16, 22))
+"""Characters of names, variants, verdicts and limits in tables that would not fit otherwise."""
+NARROWEST = (10, 14, 14, 18)
 """The same where even hidden columns do not make the table fit."""
 
 
@@ -132,9 +147,11 @@ def fit_table(rows: Sequence[Cells], further: Sequence[tuple[str, list[str]]], w
         further: additional columns by heading.
     """
     full: list[Cells] = [{**row, "kernel": shorten(str(row["kernel"]))} for row in rows]
+    full = [{**row, "hash": row["prefix"]} if len(str(row["hash"])) > MAX_HASH_WIDTH else row for row in full]
     wide, _ = make_columns(full, further, compact=False)
     if _width(wide, 2) <= width:
         return FittedTable(make_table(wide, compact=False), _headings(wide), "", ())
+    full = [{**row, "what limits it": _shorten_limits(row["what limits it"])} for row in full]
     layouts = [make_columns(full, further, compact=True)]
     for limits in (*NARROWER, NARROWEST):
         layouts.append(make_columns([cut_row(row, *limits) for row in full], further, compact=True))
@@ -212,11 +229,31 @@ def make_lines(columns: Sequence[RenderedColumn]) -> list[str] | None:
     return ["  ".join(cells).rstrip() for cells in zip(*aligned_columns, strict=True)]
 
 
+def _shorten_limits(cell: str | Text) -> Text:
+    """The first of several limits, and the number of the others."""
+    first, *others = str(cell).split(LIMIT_GAP)
+    return Text(f"{first} +{len(others)}" if others else first, cell.style if isinstance(cell, Text) else "")
+
+
+def fold_rows(rows: Sequence[Cells]) -> list[Cells]:
+    """The rows, those that differ by their hash only once, with their number."""
+    equal_rows: dict[tuple[str, ...], list[Cells]] = {}
+    for row in rows:
+        key = tuple(str(cell) for heading, cell in row.items() if heading not in ("hash", "prefix"))
+        equal_rows.setdefault(key, []).append(row)
+    return [{**same[0], "equal": f"×{len(same)}" if same[1:] else ""} for same in equal_rows.values()]
+
+
 def make_rows(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Cells]:
     """A row for each kernel. `labels`: of their variants; shown if they distinguish kernels of one name."""
     has_variants = _labels_distinguish(kernels, labels)
     return [
-        {**kernel_cells(kernel), "hash": Text(digest, "dim"), "variant": label if has_variants else ""}
+        {
+            **kernel_cells(kernel),
+            "hash": Text(digest, "dim"),
+            "prefix": Text(kernel.artifact.hash[:6], "dim"),
+            "variant": label if has_variants else "",
+        }
         for kernel, digest, label in zip(kernels, short_hashes(kernels), labels, strict=True)
     ]
 
@@ -235,12 +272,14 @@ def shorten(name: str, max_length: int = MAX_NAME_WIDTH) -> str:
     return name if len(name) <= max_length + 2 else f"{name[:half]}…{name[-half - 1 :]}"
 
 
-def cut_row(row: Cells, name: int, variant: int, verdict: int) -> Cells:
-    """A row with name, variant and verdict cut to so many characters; the hash still identifies it."""
-    phrase = Text.assemble(row["verdict"])
+def cut_row(row: Cells, name: int, variant: int, verdict: int, limits: int) -> Cells:
+    """A row with name, variant, verdict and limits cut to so many characters; the hash still identifies it."""
+    phrase, limited = Text.assemble(row["verdict"]), Text.assemble(row["what limits it"])
     phrase.truncate(verdict, overflow="ellipsis")
+    if len(limited) > limits:
+        limited.plain = shorten(limited.plain, limits - 2)
     names = {"kernel": shorten(str(row["kernel"]), name - 2), "variant": shorten(str(row["variant"]), variant - 2)}
-    return {**row, **names, "verdict": phrase}
+    return {**row, **names, "verdict": phrase, "what limits it": limited}
 
 
 def _labels_distinguish(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from artifact_inspector.memory_checks.coverage import describe_coverage
-from artifact_inspector.memory_checks.problems import Check, MemoryProblem, MemoryReport
+from artifact_inspector.memory_checks.problems import SUMMARIES, Check, MemoryProblem, MemoryReport
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.exchange.junit import suite_text
 from artifact_inspector.report.phrases import plural
@@ -77,23 +77,13 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
             yield describe_coverage(row), 2
     for note in launch.notes:
         yield note, 2
-
-
-_SUMMARIES = {
-    Check.OUT_OF_BOUNDS: "Access outside of every tensor",
-    Check.OVERFLOW: "32-bit offset that wraps",
-    Check.RACE: "Two CTAs access one address and at least one writes without an atomic",
-    Check.MISALIGNED: "Vector access at an address that is no multiple of its size",
-    Check.COVERAGE: "Output that is written only in part",
-    Check.SHARED_RACE: "Two warps access a byte of shared memory without a barrier in between",
-    Check.UNINITIALIZED: "Read of shared memory that nothing has written",
-    Check.UNAWAITED_COPY: "Access to shared memory that an asynchronous copy may still be writing",
-}
+    if launch.patch is not None:
+        yield f"patch that adds the missing masks:\n{launch.patch}", 2
 
 
 def memory_rules() -> list[RemarkRule]:
     """The checks as rules, for SARIF."""
-    return [RemarkRule(_code(check), check.value, text, text) for check, text in _SUMMARIES.items()]
+    return [RemarkRule(_code(check), check.value, text, text) for check, text in SUMMARIES.items()]
 
 
 def memory_remarks(launches: Iterable[MemoryReport], find_source: FindSource) -> list[SourceRemark]:

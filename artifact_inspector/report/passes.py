@@ -54,7 +54,7 @@ def _describe_last_changes(trace: PassTrace) -> Iterator[str]:
         step, change = last_change
         has_change = True
         yield f"{aspect.value}: last changed by {step.name} ({step.level}): {change.label} {_describe_values(change)}"
-    if not has_change:
+    if not has_change and not any(step.changes for step in trace.steps):
         yield "No pass changed any of these facts."
 
 

@@ -86,6 +86,7 @@ _MEANINGS = {
     "mixed": "a share f of each round's loads is before the previous round's computes, a share g after them",
     "single": "one round of loads and computes, so there is no order to compare",
     "serial": "each iteration loads and then uses its loads: no overlap inside a warp",
+    "overlapped": "each iteration waits for its own loads while the previous matrix operations still run",
     "pipelined": "the loop loads d iterations ahead of its computes",
     "partly pipelined": "some loads run d iterations ahead of their computes, others do not",
     "unrolled": "the loop is fully unrolled at this stage",
@@ -93,7 +94,7 @@ _MEANINGS = {
     "warp-specialised": "some warps load, others compute",
     "no-loads": "no loads of its own",
     "no-compute": "no floating-point instruction uses the loaded values",
-    "unknown": "the loads or computes of a round were not recognized; the note gives the reason",
+    "unknown": "the file is truncated, or a load or compute was not recognized; the note says which",
 }
 VERDICTS = tuple(_MEANINGS)
 """Every verdict that a region can have."""
@@ -109,8 +110,10 @@ TERMS = {
 """Terms of the report on a kernel → their definitions."""
 
 
-def describe_verdict(verdict: str) -> str | None:
-    """The definition of a verdict; None for an unknown word."""
+def describe_verdict(verdict: str, stage: Stage | None = None) -> str | None:
+    """The definition of a verdict, as far as it holds at a stage; None for an unknown word."""
+    if stage is Stage.TTIR and verdict == OrderVerdict.SERIAL.value:
+        return "each iteration loads and then uses its loads; pipelining comes after this stage"
     return _MEANINGS.get(verdict)
 
 
@@ -163,13 +166,25 @@ def describe_notes(notes: Iterable[RegionNote]) -> list[str]:
     ]
 
 
-def describe_unknown(stages: Iterable[StageFacts]) -> str | None:
+def count_unknown(kernel: KernelFacts) -> tuple[int, Counter[str]]:
+    """The instructions of all stages, and how often each unclassified opcode occurs."""
+
+    def count() -> tuple[int, Counter[str]]:
+        unknown: Counter[str] = Counter()
+        for stage in kernel.stages.values():
+            unknown.update(stage.unknown)
+        return sum(stage.instructions for stage in kernel.stages.values()), unknown
+
+    return kernel.derive("unknown", count)
+
+
+def describe_unknown(kernels: Iterable[KernelFacts]) -> str | None:
     """The number and opcodes of unclassified instructions; None if there are none."""
     total = 0
     unknown: Counter[str] = Counter()
-    for stage in stages:
-        total += stage.instructions
-        unknown.update(stage.unknown)
+    for instructions, counts in map(count_unknown, kernels):
+        total += instructions
+        unknown.update(counts)
     if not unknown:
         return None
     named = [f"{opcode} ×{count}" for opcode, count in unknown.most_common(8)]

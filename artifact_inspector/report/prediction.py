@@ -71,9 +71,10 @@ def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | 
     )
     if not prediction.is_validated_on_hardware:
         yield Text(f"  {_VALIDATION_NOTES[prediction.is_amd].format(target=prediction.target)}")
-    if prediction.out_of_bounds:  # a bug: printed first, and in full below
-        yield Text(f"  {next(describe_limits(prediction))}", style="bold")
+    yield from (Text(f"  {sentence}", style="bold") for sentence in describe_out_of_bounds(prediction))
     yield from (Text(f"  {sentence}", style="bold") for sentence in describe_time(prediction.time))
+    for finding in find_launch_findings(prediction):
+        yield Text(f"  {finding.code} {finding.name}: {finding.remark.message}")
     if prediction.sampled:
         yield Text("  Sampled: some CTAs were simulated, each for a group of similar ones.")
     grid_table = Table.grid(padding=(0, 2, 0, 0))
@@ -81,12 +82,12 @@ def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | 
     grid_table.add_column(overflow="fold")
     for label, text in describe_counters(prediction, peaks):
         grid_table.add_row(label, text)
-    yield Padding(grid_table, (0, 0, 0, 2))
     yield from _stalls(prediction)
     yield from _lines(prediction.by_source or prediction.by_line, _AMD if prediction.is_amd else _COLUMNS)
+    yield Padding(grid_table, (1, 0, 0, 2))
     if prediction.cta_order is not None:
         yield from _order(prediction.cta_order, prediction.counters.unique_bytes_read is not None)
-    yield from (Text(f"  {sentence}") for sentence in _sentences(prediction))
+    yield from (Text(f"  {sentence}") for sentence in describe_limits(prediction))
 
 
 MAX_GRID_SIZE = 40
@@ -179,6 +180,19 @@ def format_us(us: float) -> str:
     return f"{us:.1f}" if us < 10 else f"{us:,.0f}"
 
 
+_STALLS: Mapping[str, str] = {
+    "long scoreboard": "data from global memory (long scoreboard)",
+    "short scoreboard": "data from shared memory or a special function (short scoreboard)",
+    "gmma": "matrix products (gmma)",
+    "math pipe throttle": "a busy arithmetic unit (math pipe throttle)",
+    "lg throttle": "the queue of global accesses (lg throttle)",
+    "mio throttle": "the queue of shared accesses (mio throttle)",
+    "wait": "the instruction before (wait)",
+    "not selected": "another warp issues (not selected)",
+}
+"""Nsight Compute's term → what warps wait for, with the term, which is printed once."""
+
+
 def _stalls(prediction: Prediction) -> Iterator[Padding]:
     """The lines where warps wait most, with their main reasons."""
     total = sum(stall.cycles for stall in prediction.stalls)
@@ -191,11 +205,12 @@ def _stalls(prediction: Prediction) -> Iterator[Padding]:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("line")
     table.add_column("stalled", justify="right")
-    table.add_column("why warps wait")
+    table.add_column("what warps wait for", overflow="fold")
+    names = dict(_STALLS)
     for line, stalls in lines:
-        why = ", ".join(
-            f"{stall.reason} {stall.cycles / total:.0%}" for stall in stalls[:3] if stall.cycles > total / 50
-        )
+        shown = [stall for stall in stalls[:3] if stall.cycles > total / 50]
+        why = ", ".join(f"{names.get(stall.reason, stall.reason)} {stall.cycles / total:.0%}" for stall in shown)
+        names.update((stall.reason, names[stall.reason].partition(" (")[0]) for stall in shown if stall.reason in names)
         table.add_row(line, f"{sum(stall.cycles for stall in stalls) / total:.0%}", why)
     yield Padding(table, (1, 0, 0, 2))
 
@@ -208,20 +223,20 @@ def format_count(value: int | None) -> str:
 def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
     """The counters of a launch as (label, text)."""
     c, amd = prediction.counters, prediction.is_amd
-    yield "instructions", format_count(c.instructions) + _in_parentheses("tensor", c.tensor_instructions)
+    unit = "tensor" if prediction.has_matrix_products else "HFMA2.MMA in the tensor pipe, no matrix product"
+    yield "instructions", format_count(c.instructions) + _in_parentheses(unit, c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
         yield "FLOP", by_type
-    yield (
-        "global memory",
-        _join(
-            _counted("loads", c.global_load_instructions),
-            _counted("async copies", c.async_copy_instructions),
-            _counted("TMA copies", c.tensor_copy_instructions),
-            _counted("stores", c.global_store_instructions),
-            _counted("atomics", c.global_atomic_instructions),
-        ),
+    accesses = _join(
+        _counted("loads", c.global_load_instructions),
+        _counted("async copies", c.async_copy_instructions),
+        _counted("TMA copies", c.tensor_copy_instructions),
+        _counted("stores", c.global_store_instructions),
+        _counted("atomics", c.global_atomic_instructions),
     )
+    if accesses:
+        yield "global memory", accesses
     if amd:
         yield "cache lines", format_count(c.cache_lines)
     else:
@@ -229,38 +244,47 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
             yield "sectors loaded", _with_ideal(c.global_load_sectors, c.global_load_sectors_ideal)
         if c.global_store_sectors != 0:
             yield "sectors stored", _with_ideal(c.global_store_sectors, c.global_store_sectors_ideal)
-    yield (
-        "shared memory",
-        _join(
-            _counted("loads", c.shared_load_instructions),
-            _counted("matrix loads", c.matrix_load_instructions),
-            _counted("stores", c.shared_store_instructions),
-            _counted("matrix stores", c.matrix_store_instructions),
-            _counted("atomics", c.shared_atomic_instructions),
-        ),
+    shared = _join(
+        _counted("loads", c.shared_load_instructions),
+        _counted("matrix loads", c.matrix_load_instructions),
+        _counted("stores", c.shared_store_instructions),
+        _counted("matrix stores", c.matrix_store_instructions),
+        _counted("atomics", c.shared_atomic_instructions),
     )
+    if shared:
+        yield "shared memory", shared
     if c.shared_wavefronts != 0 and not amd:
         yield "wavefronts", _with_ideal(c.shared_wavefronts, c.shared_wavefronts_ideal)
     if c.local_load_instructions or c.local_store_instructions:
         spilled = f"{format_count(c.local_load_instructions)} loads, {format_count(c.local_store_instructions)} stores"
+        if c.local_load_sectors is not None:
+            spilled += f"; sectors: {c.local_load_sectors:,} loaded, {format_count(c.local_store_sectors)} stored"
         yield "local memory", spilled
     yield (
         "distinct bytes",
         f"{format_count(c.unique_bytes_read)} read, {format_count(c.unique_bytes_written)} written",
     )
     if not amd:
-        yield "DRAM", _range(c.dram_bytes_read, None if prediction.l2 is None else prediction.l2.dram_bytes_read)
+        l2, order = prediction.l2, prediction.cta_order
+        is_too_large = l2 is not None or (order is not None and order.fits_l2 is False)
+        suffix = " (does not fit in L2)" * is_too_large
+        yield "DRAM", _range(c.dram_bytes_read, "read", None if l2 is None else l2.dram_bytes_read, suffix)
+        yield "", _range(c.dram_bytes_written, "written", None, "")
         if prediction.l2 is not None:
             yield "cache hits", _hit_rates(prediction.l2)
+    yield from _lanes(c)
+    yield from _roofline(c, peaks)
+
+
+def _lanes(c: Counters) -> Iterator[tuple[str, str]]:
+    """Masked lanes and control flow."""
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "masked lanes", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
     barriers, branches = "barrier" + "s" * (c.barriers != 1), "branch" + "es" * (c.divergent_branches != 1)
-    yield (
-        "control",
-        f"{format_count(c.barriers)} {barriers}, {format_count(c.divergent_branches)} divergent {branches}",
-    )
-    yield from _roofline(c, peaks)
+    control = _join(_counted(barriers, c.barriers), _counted(f"divergent {branches}", c.divergent_branches))
+    if c.barriers != 0 or c.divergent_branches != 0:
+        yield "control", control
 
 
 def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
@@ -283,7 +307,7 @@ def _counted(unit: str, value: int | None) -> str:
 
 
 def _join(*texts: str) -> str:
-    return ", ".join(text for text in texts if text) or "not used"
+    return ", ".join(text for text in texts if text)
 
 
 def _with_ideal(value: int | None, ideal: int | None) -> str:
@@ -297,14 +321,14 @@ def _hit_rates(l2: L2Prediction) -> str:
     return f"{l2.hit_rate:.0%} of requested sectors ({by_tensor})"
 
 
-def _range(value: CounterRange | None, expected: int | None) -> str:
+def _range(value: CounterRange | None, verb: str, expected: int | None, suffix: str) -> str:
     if value is None:
-        return "?"
+        return f"? B {verb}"
     if value.low == value.high:
-        return f"{value.low:,} B read"
+        return f"{value.low:,} B {verb}"
     if expected is not None:
-        return f"{expected:,} B read, {value.low:,} to {value.high:,} (does not fit in L2)"
-    return f"{value.low:,} to {value.high:,} B read (does not fit in L2)"
+        return f"{expected:,} B {verb}, {value.low:,} to {value.high:,}{suffix}"
+    return f"{value.low:,} to {value.high:,} B {verb}{suffix}"
 
 
 _COLUMNS: Mapping[str, str] = {
@@ -316,16 +340,16 @@ _AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
 
 
 def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Iterator[Padding]:
-    """The lines that access memory: the most wasteful ones, in source order."""
+    """The lines that access memory: the most wasteful first."""
     memory_lines = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _is_unknown(line)]
     if not memory_lines:
         return
-    shown_lines = sorted(memory_lines, key=_waste, reverse=True)[:MAX_LINES]
+    shown_lines = sorted(memory_lines, key=memory_cost, reverse=True)[:MAX_LINES]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("line")
     for title in columns.values():
         table.add_column(title, justify="right")
-    for line in sorted(shown_lines, key=lambda line: (line.stage, line.line)):
+    for line in shown_lines:
         location = line.source if line.stage == "source" else f"{line.opcode} at {line.line}"
         table.add_row(
             location or "",
@@ -341,7 +365,8 @@ def _is_unknown(line: LinePrediction) -> bool:
     return line.sectors is None and line.cache_lines is None
 
 
-def _waste(line: LinePrediction) -> tuple[int, int]:
+def memory_cost(line: LinePrediction) -> tuple[int, int]:
+    """Sort key of lines: excess sectors and bank conflicts, then all traffic."""
     touched = (line.sectors or 0) + (line.wavefronts or 0) + (line.cache_lines or 0)
     return (line.excess_sectors or 0) + (line.bank_conflicts or 0), touched
 
@@ -350,14 +375,8 @@ def _number_or_blank(value: int | None) -> str:
     return "" if value == 0 else format_count(value)
 
 
-def _sentences(prediction: Prediction) -> Iterator[str]:
-    for finding in find_launch_findings(prediction):
-        yield f"{finding.code} {finding.name}: {finding.remark.message}"
-    yield from describe_limits(prediction)
-
-
-def describe_limits(prediction: Prediction) -> Iterator[str]:
-    """Out-of-bounds accesses of a launch, and counters that are unknown."""
+def describe_out_of_bounds(prediction: Prediction) -> Iterator[str]:
+    """Accesses of a launch outside of every tensor."""
     for outside in prediction.out_of_bounds[:MAX_OUT_OF_BOUNDS]:
         source = f" ({outside.source})" if outside.source else ""
         yield (
@@ -366,6 +385,10 @@ def describe_limits(prediction: Prediction) -> Iterator[str]:
         )
     if prediction.out_of_bounds_lanes > len(prediction.out_of_bounds[:MAX_OUT_OF_BOUNDS]):
         yield f"Out of bounds: {prediction.out_of_bounds_lanes:,} lanes in total"
+
+
+def describe_limits(prediction: Prediction) -> Iterator[str]:
+    """Counters of a launch that are unknown, and why."""
     inherent = NOT_ON_AMD if prediction.is_amd else {}
     grouped = _group_by_reason(item for item in prediction.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MAX_UNKNOWN]:

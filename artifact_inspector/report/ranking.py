@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.execution.timing.ranking import RankedLaunch
+from artifact_inspector.execution.timing.ranking import LATENCY_TERM, RankedLaunch
 from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 MAX_TERMS = 5
@@ -94,7 +94,7 @@ def _table(rows: Sequence[RankedLaunch], identical_binaries: Mapping[int, Sequen
             str(position),
             f"{row.score / best:.2f}×",
             _merge_names([_name(row), *identical_binaries.get(row.launch, ())]),
-            row.bottleneck or "",
+            "latency" if row.bottleneck == LATENCY_TERM else row.bottleneck or "",
             ", ".join(term_texts),
             str(row.blocks),
             str(row.waves),

@@ -126,7 +126,7 @@ def _pipeline(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
 def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tuple[str, str]]:
     for matrix_work in work.matrix:
-        yield "MMA", _matrix_work(matrix_work)
+        yield "MMA", describe_matrix_work(matrix_work)
     identity = kernel.identities.get(region)
     if identity is not None:
         if identity.is_balanced or identity.actual is None or identity.is_balanced is None:
@@ -142,7 +142,8 @@ def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tupl
         yield "MMA", generation.description + (f": {generation.reason}" if generation.reason else "")
 
 
-def _matrix_work(matrix_work: MatrixWork) -> str:
+def describe_matrix_work(matrix_work: MatrixWork) -> str:
+    """`4 × mma.sync m16n8k16 (f16×f16→f32), 4096 FLOP each by 4 warps`."""
     op = matrix_work.matrix
     if op is None:
         return f"{matrix_work.count} × {matrix_work.op}, unknown shape"

@@ -196,7 +196,9 @@ def _change_remark(change: Change, failed_gates: Sequence[str], find: FindSource
         if change.facts and not failed_gates:
             text = f"Neither better nor worse: {describe_values(change.facts[0])}"
         return _make_remark(code, level, text, change.right, _locate(change.right, None, find))
-    source = headline.source or (None if change.reason is None else change.reason.source)
+    explanation = change.explanation
+    explains = explanation is not None and headline.fact.category in explanation.categories
+    source = headline.source or (explanation.reason.source if explanation is not None and explains else None)
     code = headline.fact.category if headline.fact.category in change.categories else failed_gates[0]
     return _make_remark(code, level, headline.sentence, change.right, _locate(change.right, source, find))
 

@@ -87,7 +87,9 @@ def _describe_compiled(compiled_kernel: RetargetedKernel) -> str:
     figures = [f"{figure.value} {unit}" for figure, unit in units if figure.value is not None]
     if resources.spill_bytes.value:
         figures.append(f"{resources.spill_bytes.value} B spilled per thread")
-    return f"{occupancy_text(compiled_kernel.occupancy)}; {', '.join(figures)} (by Triton {compiled_kernel.triton})"
+    assumed = f", assuming {' and '.join(compiled_kernel.assumptions)}" if compiled_kernel.assumptions else ""
+    origin = f"(by Triton {compiled_kernel.triton}{assumed})"
+    return f"{occupancy_text(compiled_kernel.occupancy)}; {', '.join(figures)} {origin}"
 
 
 def occupancy_text(occupancy: Occupancy) -> str:

@@ -24,7 +24,7 @@ def line_of(kernel: KernelFacts) -> str:
     """A kernel on one line, for a pipe; findings by code."""
     row = {heading: str(cell) for heading, cell in _row(kernel).items()}
     facts = [f"{heading} {row[heading]}" for heading in ("smem", "MMA", "wait", "regs") if row[heading]]
-    labels = {"changed at": "changed at ", "findings": "AI ", "state": ""}
+    labels = {"changed at": "changed at ", "what limits it": "", "state": ""}
     further = [label + row[heading] for heading, label in labels.items() if row[heading]]
     head = f"{row['kernel']} {row['hash']} {row['target']}"
     return " · ".join([head, f"w{row['warps']} s{row['stages']}", *facts, row["verdict"], *further])

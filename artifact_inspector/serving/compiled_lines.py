@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.comparison.headline import value_text
-from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.findings import Finding, find_findings, find_launch_findings
+from artifact_inspector.findings import Finding, find_dots, find_findings, find_launch_findings
+from artifact_inspector.findings.limit import find_first
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.text import parse_integer
+from artifact_inspector.report.kernel_rows import shorten
+from artifact_inspector.report.region_work import describe_matrix_work
 from artifact_inspector.vocabulary.fact import BYTES
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise
 
-KILOBYTE = 1024
+if TYPE_CHECKING:  # a launch is simulated after the first answer: importing it earlier delays that by 0.3 s
+    from artifact_inspector.execution.prediction import Prediction
+
+MAX_VARIANT = 60
+"""Characters of the description of a variant."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,18 @@ class CompiledVariant:
     def shift(self) -> int:
         """Lines that the function moved down since it was compiled."""
         return self.first - self.compiled_first
+
+    @property
+    def lens(self) -> str:
+        """Target, variant, predicted time and worst finding in a line."""
+        worst = find_first([finding for _, finding in self.findings])
+        parts = [f"{self.target} {describe_variant(self.kernel.artifact)}"]
+        if self.launch is not None and (time := self.launch.time) is not None:
+            from artifact_inspector.report.prediction import format_us
+
+            parts.append(f"about {format_us(time.us)} µs, limited by {time.bound}")
+        parts += ["no finding" if worst is None else worst.remark.message]
+        return f"{'stale: ' if self.is_stale else ''}{' · '.join(parts)}"
 
     def moved_to(self, first: int, *, is_edited: bool) -> CompiledVariant:
         """The same variant for a function that has moved or was edited."""
@@ -83,7 +102,7 @@ class CompiledVariant:
             first: line of the kernel's `def`, which gets the facts of the whole kernel.
         """
         sentences = list(self._describe_kernel()) if line == first else []
-        sentences += self._describe_loop(line)
+        sentences += [*self._describe_loop(line), *self._describe_dots(line)]
         for access_name, accesses in (("load", self.kernel.widths), ("store", self.kernel.store_widths)):
             for access in accesses:
                 if access.source is not None and line in self._current_lines([access.source]):
@@ -123,6 +142,7 @@ class CompiledVariant:
         return facts_by_region
 
     def _describe_kernel(self) -> Iterator[str]:
+        yield self.lens
         region = self.kernel.principal_region
         if region is not None:
             yield f"{region.id}: {region.phrase}"
@@ -134,6 +154,17 @@ class CompiledVariant:
             loop_line = RegionId.parse(region).position
             if loop_line is not None and loop_line + self.shift == line and name in self._facts_by_region:
                 yield f"{region}: {', '.join(self._facts_by_region[name])}"
+
+    def _describe_dots(self, line: int) -> Iterator[str]:
+        """The matrix instructions of a line's dots in the last stage, by region; of a dot without them, why."""
+        for region, work in {} if self.kernel.last is None else self.kernel.last.work.items():
+            works = [one for one in work.matrix if line in self._current_lines([*one.sources])]
+            for one in works:
+                shared = ", with the dots of other lines" if len(one.sources) > 1 else ""
+                yield f"dot in {region}: {describe_matrix_work(one)}{shared}"
+            generation = self.kernel.generations.get(region)
+            if generation and not works and line in self._current_lines([*find_dots(self.kernel, region)[2]]):
+                yield f"dot in {region}: {': '.join(filter(None, (generation.description, generation.reason)))}"
 
     def _describe_access(self, access_name: str, access: LoadWidth, line: int) -> str:
         name = f"{access_name} {access.name}" if access.name else access_name
@@ -157,6 +188,13 @@ class CompiledVariant:
                     line_counters.wavefronts, line_counters.wavefronts_ideal, "shared-memory wavefronts"
                 )
                 yield f"a launch of {grid} CTAs: {', '.join(counts)}"
+
+
+def describe_variant(artifact: Artifact) -> str:
+    """What distinguishes the variants of a kernel, as the argument `target` takes it: `w4 s3 BLOCK=128`."""
+    options = (("w", artifact.num_warps), ("s", artifact.num_stages))
+    fields = [f"{letter}{value}" for letter, value in options if value is not None]
+    return shorten(" ".join([*fields, *(f"{name}={value}" for name, value in artifact.constants.items())]), MAX_VARIANT)
 
 
 def source_location(artifact: Artifact) -> tuple[str, int] | None:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, capture_program, compile_kernels
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
-from artifact_inspector.serving.items import row_item
+from artifact_inspector.serving.items import drop_empty, list_item, memory_items, prediction_items
 from artifact_inspector.serving.read_tools import inspect_artifacts, require_one
-from artifact_inspector.serving.tool import (
-    CACHE_PARAMETER,
-    NAME_PARAMETER,
-    OFFSET_PARAMETER,
-    TARGET_PARAMETER,
-    AnswerBound,
-    Item,
-    McpTool,
-    ToolAnswer,
-    ToolContext,
-    ToolParameter,
-    integer_parameter,
-    make_page,
-    string_parameter,
-    strings_parameter,
-)
+from artifact_inspector.serving.tool import AnswerBound, AnswerFunction, Item, ToolAnswer, ToolContext, make_page
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.launch_requests import LaunchRequest
+    from artifact_inspector.files.cache import Artifact
+    from artifact_inspector.report.change_effect import EffectReport
 
 _KERNEL_FILE = re.compile(r".+\.py(:[\w.]+)?")
 
@@ -47,16 +37,17 @@ def _parse_request(service: ToolContext, arguments: Mapping[str, Any]) -> Kernel
     )
 
 
+def _target_names(arguments: Mapping[str, Any]) -> list[str]:
+    return [name.strip() for name in arguments["target"].split(",") if name.strip()]
+
+
 def _output_directory(service: ToolContext, arguments: Mapping[str, Any]) -> Path:
-    return service.roots.resolve(arguments.get("out", "triton-cache"))
-
-
-_OUT_PARAMETER = string_parameter("out", "Write compiled kernels to this cache directory. Default: triton-cache.")
+    return service.roots.resolve(arguments.get("cache", "triton-cache"))
 
 
 def _answer_compile(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     out = _output_directory(service, arguments)
-    rows = compile_kernels([_parse_request(service, arguments)], arguments["targets"], out)
+    rows = compile_kernels([_parse_request(service, arguments)], _target_names(arguments), out)
     if rows and all(row.is_usage_error for row in rows):
         raise UsageError(rows[0].message or "", rows[0].remedy)
     items: list[Item] = []
@@ -65,35 +56,108 @@ def _answer_compile(service: ToolContext, arguments: Mapping[str, Any], bound: A
             items.append({"target": str(row.target), "message": row.message, "remedy": row.remedy})
             continue
         (kernel,) = inspect_artifacts(open_cache(row.directory).entries[:1])
-        items.append({"target": str(row.target), "cache": str(out), "config": row.config, **row_item(kernel)})
+        items.append({"target": str(row.target), "cache": str(out), "config": row.config, **list_item(kernel)})
     return make_page("compile", arguments, items, bound, "kernels")
 
 
 def _answer_try(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
+    items = [item for effect in _try_change(service, arguments) for item in _effect_items(effect)]
+    return make_page("try", arguments, items, bound, "facts")
+
+
+def _try_change(service: ToolContext, arguments: Mapping[str, Any], **options: Any) -> list[EffectReport]:
+    """The effect of the current state, or of the given changes, for each target."""
     from artifact_inspector.api.trial import try_change
-    from artifact_inspector.report.json.comparison import reach_document
 
     against = arguments.get("against")
-    if against is not None:
-        against = service.roots.resolve_name(against)
-    answers = try_change(
+    return try_change(
         _parse_request(service, arguments),
-        arguments["targets"],
-        against,
+        _target_names(arguments),
+        None if against is None else service.roots.resolve_name(against),
         changed={name: str(value) for name, value in arguments.get("with", {}).items()},
         out=_output_directory(service, arguments),
+        **options,
     )
-    documents = encode(reach_document(answers))["results"]
-    items: list[Item] = []
-    for document in documents:
-        facts = document.pop("facts")
-        items += [{"part": "effect", **document}, *({"part": "fact", **fact} for fact in facts)]
-    return make_page("try", arguments, items, bound, "facts")
+
+
+def _effect_items(effect: EffectReport) -> Iterator[Item]:
+    from artifact_inspector.report.json.comparison import reach_document
+
+    (document,) = encode(reach_document([effect]))["results"]
+    facts = document.pop("facts")
+    yield {"part": "effect", **drop_empty(document, "stages", "left", "right"), "reached": effect.reach.reached}
+    yield from ({"part": "fact", **fact} for fact in facts)
+
+
+def _answer_verify(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
+    launch = _given_launch(arguments)
+    summaries: list[Item] = []
+    details: list[Item] = []
+    try:
+        effects = _try_change(service, arguments, launch=launch)
+        directories = [effect.right for effect in effects]
+        for effect in effects:
+            price = "" if effect.price is None else effect.price.sentence
+            lead = "" if effect.headline is None else effect.headline.sentence
+            summaries.append(drop_empty({
+                "part": "compare", "baseline": effect.baseline, "changed": str(effect.reach.reached).lower(),
+                "headline": lead, "effect": effect.sentence, "time": price,
+            }))  # fmt: skip
+            details += [item for item in _effect_items(effect) if item["part"] == "fact"]
+    except UsageError as error:
+        if "against" in arguments or "with" in arguments:
+            raise
+        out = _output_directory(service, arguments)
+        rows = compile_kernels([_parse_request(service, arguments)], _target_names(arguments), out)
+        for row in rows:
+            if row.directory is None:
+                raise CompileError(row.message or "", row.remedy) from None
+        directories = [str(row.directory) for row in rows]
+        summaries.append({"part": "compare", "changed": "unknown", "message": error.message})
+    for directory in directories:
+        (entry,) = open_cache(Path(directory)).entries[:1]
+        summary, rest = _check_entry(entry, launch)
+        summaries = [*summary, *summaries]
+        details += rest
+    return make_page("verify", arguments, [*summaries, *details], bound, "items")
+
+
+def _given_launch(arguments: Mapping[str, Any]) -> LaunchRequest | None:
+    """The launch of the arguments `grid` and `arguments`; None without a grid."""
+    from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument, parse_grid
+
+    if not arguments.get("grid"):
+        return None
+    pairs = (parse_argument(f"{name}={value}") for name, value in arguments.get("arguments", {}).items())
+    return LaunchRequest(parse_grid(arguments["grid"]), dict(pairs))
+
+
+def _check_entry(entry: Artifact, launch: LaunchRequest | None) -> tuple[list[Item], list[Item]]:
+    """The kernel, its memory errors and its predicted time; and the lines of the prediction."""
+    from artifact_inspector.api.launches import predict_launches
+    from artifact_inspector.api.memory_errors import check_launches
+    from artifact_inspector.diagnosis.assumed_launch import assume_launch
+    from artifact_inspector.files.objdump import binary_disassembler
+
+    (kernel,) = inspect_artifacts([entry])
+    summary: list[Item] = [{"part": "compile", **list_item(kernel)}]
+    try:
+        pair = entry, launch or assume_launch(entry)
+        (report,) = check_launches([pair], binary_disassembler())
+        launch_item, *problems = memory_items(report)
+        status = {"status": report.status, "undecided": launch_item.get("undecided"), "notes": pair[1].notes}
+        summary += [{"part": "memory", **drop_empty(status)}, *problems]
+        details: list[Item] = list(prediction_items(entry, *predict_launches([pair], binary_disassembler())))
+    except InspectorError as error:
+        return [*summary, {"part": "launch", "message": error.message, "remedy": error.remedy}], []
+    return [*summary, {"part": "predict", **{key: details[0][key] for key in ("grid", "judgement")}}], details[1:]
 
 
 def _answer_capture(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     limits = {name: arguments[name] for name in ("launches", "seconds") if name in arguments}
-    runs = capture_program(arguments["command"], arguments["targets"], _output_directory(service, arguments), **limits)
+    runs = capture_program(
+        arguments["command"], _target_names(arguments), _output_directory(service, arguments), **limits
+    )
     items: list[Item] = []
     for run in runs:
         problem = None if run.problem is None else " ".join(filter(None, run.problem))
@@ -123,57 +187,11 @@ def _answer_passes(service: ToolContext, arguments: Mapping[str, Any], bound: An
     return make_page("passes", arguments, items, bound, "passes")
 
 
-_KERNEL_PARAMETER = string_parameter("kernel", "FILE.py:KERNEL, or the name of a reference kernel.", required=True)
-_TARGETS_PARAMETER = strings_parameter(
-    "targets", "GPUs to compile for; none needs to be present: sm_90, gfx942 …", required=True
-)
-_COMPILE_PARAMETERS = (
-    string_parameter("signature", "Argument types by position or name; `:16` = divisible by 16: '*fp16:16, n=i32:16'."),
-    ToolParameter("constants", {"type": "object", "description": "Values of the tl.constexpr arguments."}),
-    ToolParameter("options", {"type": "object", "description": "num_warps, num_stages, maxnreg, waves_per_eu …"}),
-)
-
-
-EXECUTING_TOOLS = (
-    McpTool(
-        "try",
-        "Check whether a change of a kernel changes the generated code, and list what changed. Compiles the "
-        "current file and another state (a revision, a file, a cache), or the file with changed options. "
-        "Measure only changes that reach the code. Imports the user's file.",
-        (
-            _KERNEL_PARAMETER, _TARGETS_PARAMETER,
-            string_parameter("against", "HEAD~1, OTHER.py, CACHE or CACHE:HASH. Default: HEAD; with `with`: the file."),
-            ToolParameter(
-                "with",
-                {"type": "object", "description": "Changes of the new state only: {\"num_stages\": 4}."},
-            ),
-            *_COMPILE_PARAMETERS, _OUT_PARAMETER, OFFSET_PARAMETER,
-        ),
-        _answer_try, True,
-    ),
-    McpTool(
-        "compile",
-        "Compile a kernel for GPUs that need not be present. Imports the file.",
-        (_KERNEL_PARAMETER, _TARGETS_PARAMETER, *_COMPILE_PARAMETERS, _OUT_PARAMETER, OFFSET_PARAMETER),
-        _answer_compile, True,
-    ),
-    McpTool(
-        "capture",
-        "Run a program without a GPU and compile every kernel that it would launch. Runs the user's program.",
-        (
-            strings_parameter("command", "The program and its arguments: ['python', 'train.py'].", required=True),
-            _TARGETS_PARAMETER,
-            integer_parameter("launches", "Stop after this many launches.", 1),
-            integer_parameter("seconds", "Stop after this many seconds.", 1), _OUT_PARAMETER, OFFSET_PARAMETER,
-        ),
-        _answer_capture, True,
-    ),
-    McpTool(
-        "passes",
-        "List what each compiler pass changed in a cached kernel. Compiles it again from its TTIR.",
-        (CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER,
-         strings_parameter("what", "order, pipeline, loops, widths, layouts, shared …"), OFFSET_PARAMETER),
-        _answer_passes, True,
-    ),
-)  # fmt: skip
-"""Tools that run user code or a compiler; disabled by default."""
+ANSWERS: Mapping[str, AnswerFunction] = {
+    "verify": _answer_verify,
+    "try": _answer_try,
+    "compile": _answer_compile,
+    "capture": _answer_capture,
+    "passes": _answer_passes,
+}
+"""Name of a tool → what answers its calls."""

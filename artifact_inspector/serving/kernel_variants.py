@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.records import artifact_time
-from artifact_inspector.model.text import parse_integer
 from artifact_inspector.serving.compiled_lines import CompiledVariant, source_location
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.launch_requests import LaunchRequest
 
 OPTIONS_COMMENT = "# inspect-kernel:"
 """Starts a comment above a kernel with options of `compile` for it."""
@@ -110,7 +113,7 @@ class KernelVariants:
     """Hash of an entry → digest of the source it was compiled from."""
 
     def newest_variants(self, file: Path, kernel: SourceKernel, *, is_saved: bool) -> list[CompiledVariant]:
-        """The newest variant of a kernel for each target, newest first.
+        """The newest launched variant of a kernel for each target, newest first; without launches the newest one.
 
         An entry newer than the file is assumed to be compiled from its text, and stays up to date until the
         function itself is edited. Any other entry is stale.
@@ -118,20 +121,20 @@ class KernelVariants:
         Args:
             is_saved: whether the text of the kernel equals the file on disk.
         """
-        newest: dict[str, tuple[float, Artifact, int]] = {}
+        newest: dict[str, tuple[bool, float, Artifact, int]] = {}
         for artifact, line in self._find_entries(file, kernel.name):
+            is_launched = any(not row.get("tuning") for row in _launch_rows(artifact))
             time, target = artifact_time(artifact) or 0.0, str(artifact.target)
-            if time > newest.get(target, (-1.0,))[0]:
-                newest[target] = (time, artifact, line)
+            if (is_launched, time) > newest.get(target, (False, -1.0))[:2]:
+                newest[target] = (is_launched, time, artifact, line)
         file_time = _modification_time(file)
         variants = []
-        for time, artifact, line in sorted(newest.values(), key=lambda entry: (-entry[0], entry[1].hash))[:MAX_TARGETS]:
+        entries = sorted(newest.values(), key=lambda entry: (-entry[1], entry[2].hash))
+        for _, time, artifact, line in entries[:MAX_TARGETS]:
             if is_saved and file_time is not None and time >= file_time:
                 self._digest_by_hash.setdefault(artifact.hash, kernel.digest)
             is_stale = self._digest_by_hash.get(artifact.hash) != kernel.digest
-            facts = inspect_artifact(artifact)
-            launch = None if is_stale else _simulate_launch(artifact)
-            variants.append(CompiledVariant(facts, file.name, line, kernel.def_line, is_stale, launch))
+            variants.append(CompiledVariant(inspect_artifact(artifact), file.name, line, kernel.def_line, is_stale))
         return variants
 
     def compile(self, file: Path, kernel: SourceKernel) -> str | None:
@@ -225,36 +228,28 @@ def parse_comment(text: str) -> CommentOptions:
     """
     from artifact_inspector.compiling.signature import MISSING, parse_signature, read_literal
 
+    parser = _CommentParser(text, add_help=False, allow_abbrev=False)
+    for flags in (("-t", "--target"), ("-c", "--const"), ("--option",)):
+        parser.add_argument(*flags, action="append", default=[])
+    parser.add_argument("-S", "--signature")
+    for flag in ("--num-warps", "--num-stages"):
+        parser.add_argument(flag, type=int)
     try:
-        tokens = iter(shlex.split(text))
+        given = vars(parser.parse_args(shlex.split(text)))
     except ValueError as error:
         raise UsageError(f"The comment {text!r} cannot be parsed: {error}.") from None
-    targets: list[str] = []
-    signature, constants, options = None, {}, {}
-    for token in tokens:
-        name, equals, inline_value = token.partition("=") if token.startswith("--") else (token, "", "")
-        value = inline_value if equals else next(tokens, "")
-        if not value:
-            raise UsageError(f"{name} in the comment {text!r} has no value.", "Add one.")
-        if name in ("-t", "--target"):
-            targets += [target for target in value.split(",") if target]
-        elif name in ("-S", "--signature"):
-            signature = value
-        elif name in ("-c", "--const", "--option"):
-            for key, value_text in parse_signature(value):
-                literal = read_literal(value_text)
-                if name == "--option":
-                    options[str(key)] = value_text if literal is MISSING else literal
-                else:
-                    constants[str(key)] = value_text
-        elif name in ("--num-warps", "--num-stages") and (number := parse_integer(value)) is not None:
-            options[name[2:].replace("-", "_")] = number
-        else:
-            raise UsageError(
-                f"Unknown option {token!r} in a kernel's comment.",
-                "Expected -t, -S, -c, --num-warps, --num-stages or --option.",
-            )
-    return CommentOptions(tuple(targets), signature, constants, options)
+    targets = tuple(target for one in given["target"] for target in one.split(",") if target)
+    constants = {str(key): value for one in given["const"] for key, value in parse_signature(one)}
+    options: dict[str, Any] = {name: given[name] for name in ("num_warps", "num_stages") if given[name] is not None}
+    for key, value in (pair for one in given["option"] for pair in parse_signature(one)):
+        literal = read_literal(value)
+        options[str(key)] = value if literal is MISSING else literal
+    return CommentOptions(targets, given["signature"], constants, options)
+
+
+class _CommentParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"The comment {self.prog!r} cannot be parsed: {message}.")
 
 
 def _modification_time(file: Path) -> float | None:
@@ -264,23 +259,46 @@ def _modification_time(file: Path) -> float | None:
         return None
 
 
-def _simulate_launch(artifact: Artifact) -> Any:
-    """The newest recorded launch of an entry, simulated; None if there is none or it cannot be simulated."""
+def newest_launch(artifact: Artifact) -> LaunchRequest | None:
+    """The newest recorded launch of an entry; None if there is none.
+
+    Raises:
+        UsageError: the record is damaged.
+    """
+    rows = _launch_rows(artifact)
+    path = next(iter(artifact.files.values()))
+    if not rows or not isinstance(path, Path):
+        return None
+    from artifact_inspector.execution.launch_requests import parse_recorded
+
+    (request,) = parse_recorded(rows[-1:], path.parent.parent)
+    return request
+
+
+def _launch_rows(artifact: Artifact) -> list[Mapping[str, Any]]:
+    """The recorded launches of an entry, in their order."""
     from artifact_inspector.compiling.ask.manifest import read_launches
 
     path = next(iter(artifact.files.values()))
-    if not isinstance(path, Path) or not {"cubin", "sass"} & set(artifact.files):
-        return None
-    rows = [row for row in read_launches(path.parent.parent) if row.get("hash") == artifact.hash]
-    if not rows:
-        return None
-    from artifact_inspector.api.launches import predict_launches
-    from artifact_inspector.execution.launch_requests import parse_recorded
-    from artifact_inspector.files.objdump import binary_disassembler
+    rows = read_launches(path.parent.parent) if isinstance(path, Path) else ()
+    return [row for row in rows if row.get("hash") == artifact.hash]
 
+
+def with_launch(variant: CompiledVariant) -> CompiledVariant:
+    """A variant with its newest recorded launch, simulated; the same if it is stale, or cannot be simulated."""
+    artifact = variant.kernel.artifact
+    if variant.is_stale or not {"cubin", "sass"} & set(artifact.files):
+        return variant
     try:
-        (request,) = parse_recorded(rows[-1:], path.parent.parent)
-        (prediction,) = predict_launches([(artifact, request)], binary_disassembler(), steps=MAX_STEPS)
+        request = newest_launch(artifact)
+        if request is None:
+            return variant
+        from artifact_inspector.api.launches import predict_launches
+        from artifact_inspector.execution.interpreter.budget import limit_simulation
+        from artifact_inspector.files.objdump import binary_disassembler
+
+        with limit_simulation():
+            (prediction,) = predict_launches([(artifact, request)], binary_disassembler(), steps=MAX_STEPS)
     except InspectorError:
-        return None
-    return prediction
+        return variant
+    return replace(variant, launch=prediction)

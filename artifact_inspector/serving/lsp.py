@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,28 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.uris import from_fs_path, to_fs_path
 
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.reader import read_user_text
 from artifact_inspector.files.writer import write_text
 from artifact_inspector.findings import RULES, Severity
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.serving.compiled_lines import CompiledVariant
-from artifact_inspector.serving.kernel_variants import KernelVariants, SourceKernel, find_kernels
+from artifact_inspector.serving.kernel_variants import (
+    KernelVariants,
+    SourceKernel,
+    find_kernels,
+    newest_launch,
+    with_launch,
+)
+from artifact_inspector.serving.standard_input import interruptible_input
 from artifact_inspector.version import __version__
 
 SOURCE = "inspect-kernel"
 _SEVERITIES = {Severity.WARNING: types.DiagnosticSeverity.Warning, Severity.NOTE: types.DiagnosticSeverity.Information}
 MAX_LINE = 10_000
+ADVISE = "inspect-kernel.advise"
+REMEDY = "inspect-kernel.remedy"
+"""Commands of the code actions on a kernel: arguments are the file's URI, the kernel's name and the target."""
 
 
 @dataclass(slots=True)
@@ -94,9 +104,11 @@ def make_server(variants: KernelVariants, *, compiles: bool, pages: Path) -> Lan
     documents: dict[str, _OpenFile] = {}
 
     async def refresh(uri: str, *, compile_first: bool = False) -> None:
-        if uri in documents:
-            await asyncio.to_thread(_update_variants, variants, documents[uri], compile_first)
-            publish(uri)
+        document = documents.get(uri)
+        for updates in () if document is None else (_look_up(variants, document, compile_first), _simulate(document)):
+            async for _ in updates:
+                publish(uri)
+                _refresh_views(server)
 
     def publish(uri: str) -> None:
         _publish(server, uri, documents.get(uri), pages)
@@ -124,6 +136,11 @@ def make_server(variants: KernelVariants, *, compiles: bool, pages: Path) -> Lan
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         documents.pop(params.text_document.uri, None)
 
+    _offer_views(server, documents, compiles=compiles)
+    return server
+
+
+def _offer_views(server: LanguageServer, documents: dict[str, _OpenFile], *, compiles: bool) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = documents.get(params.text_document.uri)
@@ -134,7 +151,40 @@ def make_server(variants: KernelVariants, *, compiles: bool, pages: Path) -> Lan
         document = documents.get(params.text_document.uri)
         return [] if document is None else list(_make_hints(document, params.range))
 
-    return server
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
+    def actions(params: types.CodeActionParams) -> list[types.Command]:
+        document = documents.get(params.text_document.uri)
+        return [] if document is None else list(_make_actions(document, params, compiles=compiles))
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        uri = params.text_document.uri
+        return [
+            types.CodeLens(
+                _line_range(kernel.def_line),
+                types.Command(escape_unprintable(variant.lens), ADVISE, arguments=[uri, kernel.name, variant.target]),
+            )
+            for kernel, variant in (documents[uri].current_variants() if uri in documents else ())
+        ]
+
+    @server.command(ADVISE)
+    async def advise(uri: str, kernel: str, target: str) -> str:
+        sentence = await asyncio.to_thread(_advise, documents.get(uri), kernel, target)
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, sentence))
+        return sentence
+
+    @server.command(REMEDY)
+    async def remedy(uri: str, kernel: str, target: str) -> str:
+        if not compiles:
+            return "Start the server with --compile-on-save: changes are tried by compiling the file."
+        document = server.workspace.get_text_document(uri)
+        edits, sentence = await asyncio.to_thread(_find_remedy, documents.get(uri), document.source, kernel, target)
+        if edits:
+            versioned = types.OptionalVersionedTextDocumentIdentifier(uri, document.version)
+            edit = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(versioned, edits)])
+            await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, sentence))
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, sentence))
+        return sentence
 
 
 def serve(variants: KernelVariants, *, compiles: bool, pages: Path) -> None:
@@ -145,7 +195,8 @@ def serve(variants: KernelVariants, *, compiles: bool, pages: Path) -> None:
     """
     logging.disable(logging.CRITICAL)
     try:
-        make_server(variants, compiles=compiles, pages=pages).start_io()
+        with interruptible_input():
+            make_server(variants, compiles=compiles, pages=pages).start_io()
     except (ValueError, OverflowError, MemoryError):
         raise UsageError(
             "The Content-Length of an incoming message is invalid.", "Check the client: expected the LSP base protocol."
@@ -158,6 +209,29 @@ def _publish(server: LanguageServer, uri: str, document: _OpenFile | None, pages
         version = server.workspace.get_text_document(uri).version
         diagnostics = list(_make_diagnostics(document, pages))
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+
+
+async def _look_up(variants: KernelVariants, document: _OpenFile, compile_first: bool) -> AsyncIterator[None]:
+    await asyncio.to_thread(_update_variants, variants, document, compile_first)
+    yield
+
+
+async def _simulate(document: _OpenFile) -> AsyncIterator[None]:
+    """Add the recorded launches, whose simulation takes seconds, one kernel after the other."""
+    for name, compiled in [*document.variants.items()]:
+        launched = [await asyncio.to_thread(with_launch, variant) for variant in compiled]
+        if document.variants.get(name) is compiled and any(variant.launch for variant in launched):
+            document.variants[name] = launched
+            yield
+
+
+def _refresh_views(server: LanguageServer) -> None:
+    """Make the editor request lenses and hints again: it did so before they were computed."""
+    workspace = server.client_capabilities.workspace
+    if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
+        server.workspace_code_lens_refresh(None)
+    if workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support:
+        server.workspace_inlay_hint_refresh(None)
 
 
 def _update_variants(variants: KernelVariants, document: _OpenFile, compile_first: bool) -> None:
@@ -173,6 +247,54 @@ def _update_variants(variants: KernelVariants, document: _OpenFile, compile_firs
         is_saved = on_disk.get(kernel.name) == kernel.digest
         document.variants[kernel.name] = variants.newest_variants(document.path, kernel, is_saved=is_saved)
         document.digests[kernel.name] = kernel.digest
+
+
+def _make_actions(document: _OpenFile, params: types.CodeActionParams, *, compiles: bool) -> Iterator[types.Command]:
+    """The actions for each target that the kernel at the cursor is compiled for."""
+    for kernel, variant in document.current_variants():
+        if kernel.first_line <= params.range.start.line + 1 <= kernel.last_line:
+            arguments = [params.text_document.uri, kernel.name, variant.target]
+            title = f"Name what takes the time of {kernel.name} on {variant.target}"
+            yield types.Command(title, ADVISE, arguments=arguments)
+            if compiles and not variant.is_stale:
+                title = f"Make {kernel.name} faster on {variant.target} (runs the file, up to a minute)"
+                yield types.Command(title, REMEDY, arguments=arguments)
+
+
+def _find_variant(document: _OpenFile | None, name: str, target: str) -> CompiledVariant:
+    for kernel, variant in () if document is None else document.current_variants():
+        if (kernel.name, variant.target) == (name, target):
+            return variant
+    raise UsageError(f"{name} is not compiled for {target}.")
+
+
+def _advise(document: _OpenFile | None, name: str, target: str) -> str:
+    """The first sentence about a kernel, for its newest recorded launch or an assumed one."""
+    from artifact_inspector.api.advice import headline
+    from artifact_inspector.files.objdump import binary_disassembler
+
+    try:
+        artifact = _find_variant(document, name, target).kernel.artifact
+        sentence = headline(artifact, binary_disassembler(), newest_launch(artifact))
+    except UsageError as error:
+        sentence = error.message
+    return escape_unprintable(sentence or f"{name} cannot be simulated: its arguments or its code are unknown.")
+
+
+def _find_remedy(document: _OpenFile | None, text: str, name: str, target: str) -> tuple[list[Any], str]:
+    """Edits that make a kernel faster, empty if none is known, and a sentence about them."""
+    from artifact_inspector.serving.remedy_edit import find_remedy
+
+    try:
+        variant = _find_variant(document, name, target)
+        assert document is not None
+        if variant.is_stale or read_user_text(document.path) != text:
+            raise UsageError(f"{name} was edited after it was compiled: save the file first.")
+        artifact = variant.kernel.artifact
+        edits, sentence = find_remedy(artifact, newest_launch(artifact), document.path, text)
+    except (InspectorError, OSError, ValueError) as error:  # ValueError: the name is invalid for a file
+        return [], escape_unprintable(str(error))
+    return [*edits], escape_unprintable(sentence)
 
 
 def _saved_kernels(path: Path) -> Sequence[SourceKernel]:

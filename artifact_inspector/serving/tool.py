@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.serving.roots import AllowedDirectories
 
-DEFAULT_TOKENS = 2000
+DEFAULT_TOKENS = 600
 MAX_TOKENS = 20_000
 CHARACTERS_PER_TOKEN = 3
 """Characters of JSON per token; common tokenizers have 3 to 4."""
-RESERVED_CHARACTERS = 600
+RESERVED_CHARACTERS = 500
 """Characters reserved for `left_out` and `next`."""
 MIN_CHARACTERS = 300
 """Characters of the items in the smallest answers, which then have more tokens than requested."""
@@ -123,8 +124,8 @@ class ToolParameter:
 
     name: str
     schema: Mapping[str, Any]
-    """JSON Schema of its value, including a description."""
-    required: bool = False
+    """JSON Schema of its value, including a description unless the tool's description has one."""
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,14 @@ class McpTool:
     name: str
     description: str
     parameters: Sequence[ToolParameter]
-    answer_call: AnswerFunction
     runs_code: bool = False
     """Whether it runs user code or a compiler."""
+
+    def answer_call(self, service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
+        """Import what answers the call, and answer it."""
+        module = "execute_tools" if self.runs_code else "read_tools"
+        answers: Mapping[str, AnswerFunction] = import_module(f"artifact_inspector.serving.{module}").ANSWERS
+        return answers[self.name](service, arguments, bound)
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -157,7 +163,7 @@ class McpTool:
         return {
             "type": "object",
             "properties": {parameter.name: dict(parameter.schema) for parameter in every},
-            "required": [parameter.name for parameter in every if parameter.required],
+            "required": [parameter.name for parameter in every if parameter.is_required],
             "additionalProperties": False,
         }
 
@@ -172,20 +178,22 @@ def strings_parameter(name: str, description: str, *, required: bool = False) ->
     return ToolParameter(name, {"type": "array", "items": {"type": "string"}, "description": description}, required)
 
 
+def choices_parameter(name: str, choices: Sequence[str], description: str) -> ToolParameter:
+    """An argument that is one of some strings."""
+    return ToolParameter(name, {"enum": list(choices), "description": description})
+
+
+def object_parameter(name: str, description: str) -> ToolParameter:
+    """An argument that is an object."""
+    return ToolParameter(name, {"type": "object", "description": description})
+
+
 def integer_parameter(name: str, description: str, minimum: int = 0) -> ToolParameter:
     """An integer argument, at least `minimum`."""
     return ToolParameter(name, {"type": "integer", "minimum": minimum, "description": description})
 
 
-_TOKENS_PARAMETER = ToolParameter(
-    "tokens",
-    {
-        "type": "integer",
-        "minimum": 100,
-        "maximum": MAX_TOKENS,
-        "description": f"Maximal tokens of the answer. Default: {DEFAULT_TOKENS}.",
-    },
-)
+_TOKENS_PARAMETER = ToolParameter("tokens", {"type": "integer", "minimum": 100})
 
 
 def make_page(
@@ -210,15 +218,3 @@ def make_page(
     omitted = [f"{len(items) - end} of {len(items)} {item_name}"] if len(items) > end else []
     left_out = ", and ".join([*omitted, *filter(None, [pending])])
     return ToolAnswer(fitting, left_out, {"tool": tool, "arguments": {**arguments, "offset": end}})
-
-
-CACHE_PARAMETER = string_parameter(
-    "cache", "A Triton cache directory, or one file of a kernel. Default: Triton's own cache."
-)
-NAME_PARAMETER = string_parameter("name", "Part of a kernel's name or hash.")
-TARGET_PARAMETER = string_parameter(
-    "target",
-    "Only these, separated by commas: a GPU (sm_90, H100), a Triton version (3.6), warps (w4), stages (s3), "
-    "a tile (128x64x32), a constant (GROUP_M=8).",
-)
-OFFSET_PARAMETER = integer_parameter("offset", "Skip this many items; `next` of an answer contains it.")

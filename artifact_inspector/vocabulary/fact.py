@@ -117,11 +117,6 @@ class Sign(StringEnum):
     NEUTRAL = "neutral"
     """Equal, not compared, or neither value is better by itself."""
 
-    @property
-    def reverse(self) -> Sign:
-        """The sign with both sides exchanged."""
-        return {Sign.WORSE: Sign.BETTER, Sign.BETTER: Sign.WORSE}.get(self, self)
-
 
 class Of(Enum):
     """What a fact describes."""

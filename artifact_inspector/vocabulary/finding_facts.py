@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.findings.limit import find_first
 from artifact_inspector.vocabulary.fact import Category, Direction, Subject, kernel_fact
 
 FROM_REGISTERS = frozenset({"AI007", "AI008"})
@@ -13,6 +16,13 @@ FROM_REGISTERS = frozenset({"AI007", "AI008"})
 def findings_of(kernel: KernelFacts) -> tuple[Finding, ...]:
     """The findings of a kernel, which several facts and documents show."""
     return kernel.derive("findings", lambda: find_findings(kernel))
+
+
+def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
+    """The first kernel with what limits it, as a sentence; None if no finding says what."""
+    first = find_first(findings_of(kernels[0])) if kernels else None
+    artifact = kernels[0].artifact if kernels else None
+    return f"{artifact.display_name} {artifact.hash[:8]}: {first.remark.message}" if artifact and first else None
 
 
 @kernel_fact("findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings")

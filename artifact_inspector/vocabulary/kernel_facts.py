@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Consequence
 from artifact_inspector.vocabulary.fact import (
@@ -54,16 +52,22 @@ def shared(of: Subject) -> int | None:
 
 @kernel_fact(
     "shared.{}", "  {}", Unit.BYTES_PER_BLOCK, category=Category.SHARED, direction=Direction.LESS_IS_BETTER,
-    reading="by what it is for", step="ttgir",
+    reading="most at once, by what it is for", step="ttgir",
 )  # fmt: skip
 def shared_by_purpose(of: Subject) -> dict[str, int | None]:
-    """Purpose → shared memory for it."""
-    bill: Counter[str] = Counter()
+    """Purpose → most shared memory that its allocations take at once."""
     entries = () if of.kernel.bill is None else of.kernel.bill.entries
-    for entry in entries:
-        bill[entry.role] += entry.bytes or 0
     is_known = all(entry.bytes is not None for entry in entries)
-    return {role: size if is_known else None for role, size in bill.items()}
+    return {
+        role: max(
+            sum(x.bytes or 0 for x in entries if x.role == role and x.first <= start.first <= x.last)
+            for start in entries
+            if start.role == role
+        )
+        if is_known
+        else None
+        for role in dict.fromkeys(entry.role for entry in entries)
+    }
 
 
 @kernel_fact(
@@ -128,7 +132,7 @@ def threads(of: Subject) -> int | Absent | None:
 
 
 @kernel_fact(
-    "occupancy.share", "share of warps", Unit.PERCENT, category=Category.OCCUPANCY,
+    "occupancy.share", "occupancy", Unit.PERCENT, category=Category.OCCUPANCY,
     direction=Direction.MORE_IS_BETTER, reading="warps that fit, of the most that the GPU can hold",
 )  # fmt: skip
 def occupancy_share(of: Subject) -> float | Absent | None:

@@ -13,13 +13,14 @@ from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
 from artifact_inspector.facts.kernel import WaitFacts
-from artifact_inspector.model import Consequence, EventKind, Stage
+from artifact_inspector.model import Consequence, EventKind, PipelineKind, Stage
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Direction,
+    Fact,
     FactColumn,
     RegionSubject,
     Unit,
@@ -32,6 +33,8 @@ from artifact_inspector.vocabulary.kernel_facts import threads_of
 from artifact_inspector.vocabulary.value_reading import read_strictest_waits, read_verdict
 
 Property = TypeVar("Property")
+MANY_ELEMENTS = 16
+"""Shared accesses of one element per iteration that cost more than narrower accesses to global memory (as AI024)."""
 
 
 def _pipeline_lost(left: Value, right: Value) -> Consequence:
@@ -47,6 +50,19 @@ def _drains(left: Value, right: Value) -> Consequence:
 def _waits_drain(left: Value, right: Value) -> Consequence:
     drains = [set(read_strictest_waits(value).values()) == {0} for value in (left, right)]
     return Consequence.DRAIN if drains[0] != drains[1] else Consequence.IN_FLIGHT
+
+
+def _by_element(left: Value, right: Value) -> Consequence:
+    counts = [value if isinstance(value, int | float) else 0 for value in (left, right)]
+    is_many = abs(counts[1] - counts[0]) >= MANY_ELEMENTS
+    return Consequence.OPERANDS if is_many else Consequence.OTHER
+
+
+def _pipeline_changed(left: Value, right: Value) -> Consequence:
+    if None in (left, right):
+        return Consequence.DRAIN
+    is_asynchronous = [kind != PipelineKind.REGISTERS for kind in (left, right)]
+    return Consequence.ASYNCHRONY if is_asynchronous[0] != is_asynchronous[1] else Consequence.IN_FLIGHT
 
 
 @region_at_stage_fact(
@@ -185,6 +201,25 @@ def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
     return of.work.matrix
 
 
+@region_fact(
+    "mma.elements",
+    "shared accesses of single elements",
+    Unit.PER_ITERATION,
+    category=Category.MMA,
+    direction=Direction.LESS_IS_BETTER,
+    costs=_by_element,
+)
+def element_accesses(of: RegionSubject) -> int | float | Absent:
+    """Instructions that move 2 bytes or less of shared memory per lane, in a region with matrix instructions.
+
+    Without those that store what a load of one element fetched: they follow from that load.
+    """
+    if not _matrix_work(of) or of.work is None or of.work.element_accesses is None:
+        return Absent.ABSENT
+    loads = sum(count for width, count in of.work.accesses.loads.items() if width is not None and width <= 2)
+    return _per_iteration(of, max(0, of.work.element_accesses - loads)) or Absent.ABSENT
+
+
 def _is_peeled(of: RegionSubject) -> bool:
     """True for straight-line code whose matrix work is that of a loop, peeled off by the compiler."""
     first = of.kernel.stages.get(Stage.TTIR)
@@ -251,12 +286,9 @@ def fused(of: RegionSubject) -> int | Absent:
     """Multiply-adds of a region whose dots no matrix instruction does."""
     if of.work is None or not of.region.fused_multiply_adds or _matrix_work(of):
         return Absent.ABSENT
-    works = [
-        of.kernel.stages[stage].work.get(of.region.id)
-        for stage in (Stage.TTIR, Stage.TTGIR)
-        if stage in of.kernel.stages
-    ]
-    has_dot = any(work is not None and work.matrix for work in works)
+    stages = [of.kernel.stages[stage] for stage in (Stage.TTIR, Stage.TTGIR) if stage in of.kernel.stages]
+    work = stages[0].work.get(of.region.id) if stages else None  # later stages peel dots off a loop
+    has_dot = work is not None and bool(work.matrix)
     return of.region.fused_multiply_adds if has_dot else Absent.ABSENT
 
 
@@ -308,6 +340,43 @@ def copies(of: RegionSubject) -> int | float | Absent:
     return _per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
 
 
+def _count_per_trip(
+    kind: EventKind, label: str, category: Category, direction: Direction = Direction.LESS_IS_BETTER, key: str = ""
+) -> Fact:
+    """The instructions of a kind in one iteration of a loop."""
+
+    @region_fact(
+        f"trip.{key or label.replace(' ', '_')}", label, Unit.PER_ITERATION, category=category, direction=direction
+    )
+    def find(of: RegionSubject) -> int | float | Absent:
+        if of.work is None or of.region.kind is not RegionKind.LOOP:
+            return Absent.ABSENT
+        return _per_iteration(of, of.region.count(kind)) or Absent.ABSENT
+
+    return find
+
+
+scratch_loads = _count_per_trip(EventKind.LOCAL_LOAD, "scratch loads", Category.SPILLS)
+scratch_stores = _count_per_trip(EventKind.LOCAL_STORE, "scratch stores", Category.SPILLS)
+barriers = _count_per_trip(EventKind.BARRIER, "barriers", Category.BARRIERS)
+waits_per_trip = _count_per_trip(EventKind.WAIT, "waits", Category.INSTRUCTIONS, Direction.NEUTRAL, "wait_count")
+
+
+@region_fact(
+    "trip.conversions",
+    "layout conversions",
+    Unit.PER_ITERATION,
+    category=Category.CONVERSIONS,
+    direction=Direction.LESS_IS_BETTER,
+    step="ttgir",
+)
+def conversions_per_trip(of: RegionSubject) -> int | Absent:
+    """Layout conversions of one iteration, in TTGIR."""
+    ttgir = of.kernel.stages.get(Stage.TTGIR)
+    work = None if ttgir is None or of.region.kind is not RegionKind.LOOP else ttgir.work.get(of.region.id)
+    return Absent.ABSENT if work is None else len(work.conversions) or Absent.ABSENT
+
+
 def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None]) -> Property | Absent:
     """A property of the pipeline; absent where the loop is not pipelined, or the property unknown."""
     pipeline = of.kernel.pipelines.get(of.region.id)
@@ -315,7 +384,7 @@ def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None])
     return Absent.ABSENT if value is None else value
 
 
-@region_fact("pipeline.kind", "pipelined by", category=Category.WAITS)
+@region_fact("pipeline.kind", "pipelined by", category=Category.WAITS, costs=_pipeline_changed)
 def pipeline_kind(of: RegionSubject) -> str | Absent:
     """What the pipeline is made of."""
     return _of_pipeline(of, lambda pipeline: pipeline.kind)

@@ -7,12 +7,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.records import artifact_size, artifact_time
-from artifact_inspector.findings import RULES, Rule, Severity, find_findings
-from artifact_inspector.model import OrderVerdict
+from artifact_inspector.findings import RULES, Rule, Severity
+from artifact_inspector.findings.limit import find_first
+from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.model.text import parse_integer, split_option_values
+from artifact_inspector.vocabulary.finding_facts import findings_of
 
-Key = Callable[[KernelFacts], float | str | None]
+Key = Callable[[KernelFacts], float | str | tuple[int, ...] | None]
+_WRONG = ("AI025",)
+"""Findings of kernels that may compute wrong results."""
+
+
+def is_severe(kernel: KernelFacts) -> bool:
+    """Whether a kernel does not run or has a warning."""
+    does_not_run, _, _, is_note, *_ = cost_of(kernel)
+    return not does_not_run or not is_note
+
+
+def cost_of(kernel: KernelFacts) -> tuple[int, ...]:
+    """Sort key of lists: what does not fit or launch, then what is wrong, spills, other warnings, and notes."""
+    return kernel.derive("cost", lambda: _find_cost(kernel))
+
+
+def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:
+    findings, spilled = findings_of(kernel), kernel.resources.spill_bytes.value or 0
+    first = find_first(findings)
+    codes = {finding.code for finding in findings}
+    rank = _NO_FINDING if first is None else next(rule.consequence.rank for rule in RULES if rule.code == first.code)
+    does_not_run = rank <= Consequence.LAUNCH.rank or (kernel.occupancy is not None and kernel.occupancy.blocks == 0)
+    is_note = first is None or first.severity is not Severity.WARNING
+    return not does_not_run, codes.isdisjoint(_WRONG), -spilled, is_note, rank, -len(codes)
+
+
+_NO_FINDING = len(Consequence)
 KEYS: Mapping[str, Key] = {
+    "cost": cost_of,
     "name": lambda kernel: kernel.artifact.display_name,
     "time": lambda kernel: _negate(artifact_time(kernel.artifact)),
     "verdict": lambda kernel: kernel.verdict,
@@ -20,7 +49,7 @@ KEYS: Mapping[str, Key] = {
     "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.ratio,
     "size": lambda kernel: _negate(artifact_size(kernel.artifact)),
 }
-"""Value of `--sort` → sort key: newest, most and largest first, lowest occupancy first."""
+"""Value of `--sort` → sort key: worst, newest, most and largest first, lowest occupancy first."""
 
 
 def parse_choice(
@@ -53,7 +82,7 @@ def is_selected(kernel: KernelFacts, codes: set[str], verdicts: set[str], severi
         return False
     if not codes and severity is None:
         return True
-    all_findings = find_findings(kernel)
+    all_findings = findings_of(kernel)
     of_codes = [finding for finding in all_findings if not codes or finding.code in codes]
     return any(severity is None or finding.severity.value == severity for finding in of_codes)
 

@@ -6,7 +6,7 @@ A column is defined once: those of facts by the fact itself. A column that does 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
@@ -88,11 +88,11 @@ def _type_of(fact: Fact) -> ColumnType:
         return ColumnType.REAL
     if bool in alternatives:
         return ColumnType.BOOLEAN
-    return ColumnType.INTEGER if int in alternatives and dict not in _origins(fact) else ColumnType.TEXT
-
-
-def _origins(fact: Fact) -> tuple[object, ...]:
-    return (getattr(fact.value_type, "__origin__", None),)
+    return (
+        ColumnType.INTEGER
+        if int in alternatives and getattr(fact.value_type, "__origin__", None) is not dict
+        else ColumnType.TEXT
+    )
 
 
 def _column_name(fact: Fact) -> str:
@@ -225,9 +225,3 @@ def _cell(value: FactValue) -> Cell:
     if isinstance(value, tuple):
         return ", ".join(value)
     return None if value is Absent.ABSENT else value
-
-
-def schema_table(columns: Sequence[ExportColumn] = COLUMNS) -> str:
-    """The schema as a table in Markdown."""
-    lines = [f"| `{c.name}` | {c.type} | {' '.join(c.rows)} | {c.meaning} |" for c in columns]
-    return "\n".join(["| column | type | rows | meaning |", "|---|---|---|---|", *lines, ""])

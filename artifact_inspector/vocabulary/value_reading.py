@@ -34,12 +34,16 @@ class MatrixWords(NamedTuple):
 
 
 def read_widths(value: Value) -> tuple[int, int] | None:
-    """Bytes per thread and number of instructions of `("16 ×4", "4 ×1")`; None if a width is unknown."""
+    """Bytes per thread, each times the width of its access, and bytes, of `("16 ×4", "4 ×1")`.
+
+    Their ratio is the width at which a byte moves on average; few narrow accesses beside wide ones change it little.
+    None if a width is unknown.
+    """
     matches = [_WIDTH.fullmatch(text) for text in _texts(value)]
     if not all(matches):
         return None
     rows = [(int(match[1]), int(match[2])) for match in matches if match is not None]
-    return sum(width * count for width, count in rows), sum(count for _, count in rows)
+    return sum(width**2 * count for width, count in rows), sum(width * count for width, count in rows)
 
 
 def read_strictest_waits(value: Value) -> dict[str, int]:
@@ -59,6 +63,11 @@ def read_matrix(value: Value) -> MatrixWords:
         sizes = [_BITS.match(element) for element in elements]
         bits += [0 if size is None else int(size[1]) for size in sizes]
     return MatrixWords(frozenset(units), max(bits) or None)
+
+
+def read_matrix_names(value: Value) -> tuple[str, ...]:
+    """`("mma.sync m16n8k16",)` of `("64 × mma.sync m16n8k16 (f16×f16→f32) by 4 warps",)`."""
+    return tuple(dict.fromkeys(text.partition(" × ")[2].partition(" (")[0] for text in _texts(value)))
 
 
 def read_verdict(value: Value) -> OrderVerdict | None:

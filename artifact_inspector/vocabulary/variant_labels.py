@@ -54,7 +54,7 @@ def label_form(form: Compiled, extras: Extras) -> str:
     tile = tile_of(program)
     fields = [tile, _element(program)]
     fields += [f"w{artifact.num_warps}"] if artifact.num_warps is not None else []
-    fields += [f"s{artifact.num_stages}"] if artifact.num_stages is not None else []
+    fields += [f"s{artifact.num_stages}"] if artifact.num_stages is not None and not artifact.is_gluon else []
     names = [name for name in extras.get(artifact.display_name, ()) if name in _extras(artifact)]
     letters = Counter(_letter(name) for name in names)
     extents = set(re.findall(r"\d+", tile))

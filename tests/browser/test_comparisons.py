@@ -50,6 +50,7 @@ def test_a_comparison_marks_the_stage_where_two_kernels_part(window: Browser, pa
     assert window.barriers(inside=".limit") == []
 
 
+@pytest.mark.long
 def test_an_event_of_the_picture_of_both_leads_to_its_line_in_its_own_kernel(window: Browser, pair: Path) -> None:
     window.open(pair)
     for target in ("sm_75", "gfx942"):
@@ -74,10 +75,13 @@ def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair
         assert any("tt.load" in line for line in lit), target
 
 
+@pytest.mark.long
 def test_the_pass_stands_where_two_kernels_part(
     window: Browser, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("artifact_inspector.cli.diff._attribute_passes", lambda pair: (["sm_75: no <pass> at all"], ""))
+    monkeypatch.setattr(
+        "artifact_inspector.cli.diff.attribute_passes", lambda pair, facts: (["sm_75: no <pass> at all"], "")
+    )
     words = ["diff", "fixtures/3.2.0:gemv", "--left", "sm_75", "--right", "gfx942", "--passes"]
     window.open(page(tmp_path / "passes.html", *words))
     assert window.texts(".limit .plain li") == ["sm_75: no <pass> at all"]
@@ -92,6 +96,7 @@ def test_decisive_facts_of_two_kernels_stand_first(window: Browser, tmp_path: Pa
     assert window.run("return document.querySelector('table.both:not(.stages) tbody tr').className") == "decisive"
 
 
+@pytest.mark.long
 def test_two_caches_are_a_table_with_a_page_for_each_pair(window: Browser, tmp_path: Path, here: None) -> None:
     cache = str(FIXTURES / "3.2.0")
     made = page(tmp_path / "caches.html", "diff", cache, "--left", "sm_80", "--right", "gfx942", "--across", "target")
@@ -102,6 +107,7 @@ def test_two_caches_are_a_table_with_a_page_for_each_pair(window: Browser, tmp_p
     assert "sm_80 | gfx942" in window.texts("#kernel-title")[0]
 
 
+@pytest.mark.long
 def test_a_matrix_is_a_grid_of_one_figure_at_a_time(window: Browser, tmp_path: Path, here: None) -> None:
     window.faults()
     window.open(page(tmp_path / "matrix.html", "matrix", str(FIXTURES / "3.2.0"), "matmul_kernel"))

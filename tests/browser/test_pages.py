@@ -181,6 +181,7 @@ def test_pictures_are_printed_whole_and_the_code_is_not(window: Browser, matmul:
         window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+@pytest.mark.long
 def test_keys_walk_through_lines_and_let_go(window: Browser, matmul: Path) -> None:
     window.open(matmul, "#line=matmul_grouped.py:82")
     window.run("document.querySelector('.lines').focus()")
@@ -192,6 +193,7 @@ def test_keys_walk_through_lines_and_let_go(window: Browser, matmul: Path) -> No
     assert not lines_lit(window, "ptx")
 
 
+@pytest.mark.long
 def test_ten_thousand_lines_scroll_with_few_of_them_in_the_page(window: Browser, cache: Path, tmp_path: Path) -> None:
     root = tmp_path / "long"
     shutil.copytree(cache / "matmul_grouped", root)
@@ -238,6 +240,7 @@ def test_a_stranger_cannot_make_the_page_do_anything(window: Browser, cache: Pat
     window.picture("hostile")
 
 
+@pytest.mark.long
 def test_no_serious_barrier_for_anybody(window: Browser, listed: Path, matmul: Path) -> None:
     """Every rule once for each kind of page; what a theme decides, in both."""
     for theme, rules in (("light", ()), ("dark", ("color-contrast",))):

@@ -61,6 +61,13 @@ def sum_without_atomics(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def count_without_atomics(x_ptr, count_ptr, BLOCK: tl.constexpr):
+    value = tl.load(x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+    count = tl.load(count_ptr + value)
+    tl.store(count_ptr + value, count + 1)  # BUG race
+
+
+@triton.jit
 def overlapping_rows(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     target = (tl.program_id(0) // 2) * BLOCK + tl.arange(0, BLOCK)
@@ -160,6 +167,7 @@ def launch_all(has_async_copies: bool) -> None:
     gather_too_far[(4,)](small, far_index, block, BLOCK=256)
     sum_with_atomics[(4,)](block, scalar, BLOCK=256)
     sum_without_atomics[(4,)](block, scalar, BLOCK=256)
+    count_without_atomics[(4,)](index, torch.zeros(100, dtype=torch.int64), BLOCK=256)
     overlapping_rows[(4,)](block, half, BLOCK=256)
     double_in_place[(4,)](x, 1000, BLOCK=256)
     shift_in_place[(4,)](x, 1000, BLOCK=256)

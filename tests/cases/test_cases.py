@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from functools import cache
 from pathlib import Path
@@ -10,11 +11,14 @@ import pytest
 from second_reading import departures
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
+from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict, Stage
+from artifact_inspector.model.schedule import ScheduleRole
+from artifact_inspector.pictures.partitions import STEPS, partitions
 
 ARCHIVES = sorted(path.name.removesuffix(".tar.xz") for path in Path(__file__).parent.glob("*.tar.xz"))
 
@@ -30,7 +34,10 @@ class Cases:
         with tarfile.open(Path(__file__).with_name(f"{name}.tar.xz")) as archive:
             archive.extractall(self._directory, filter="data")
         found = inspect_cache(open_cache(self._directory / name))
-        return {kernel.artifact.directory[:5]: kernel for kernel in found}
+        return {
+            kernel.artifact.name if kernel.artifact.other_kernels else kernel.artifact.directory[:5]: kernel
+            for kernel in found
+        }
 
 
 @pytest.fixture(scope="session")
@@ -195,3 +202,125 @@ def test_a_change_that_the_back_end_made_is_told(cases: Cases) -> None:
     # llir 680, 719 load, 733 multiplies, 831 loads; amdgcn 742, 782, 804 load, 807 is the first `v_mfma`
     changed = cases.kernels("no_finding")["7YESS"].changed
     assert changed["loop@582"] is Stage.AMDGCN
+
+
+def test_a_schedule_that_the_program_writes_is_read_as_its_author_meant_it(cases: Cases) -> None:
+    seen = []
+    for kernel in cases.kernels("schedules").values():
+        constants, name = kernel.artifact.constants, kernel.artifact.name
+        buffers = int(str(constants["BUFFERS"]))
+        ahead = int(str(constants["AHEAD"])) if name == "ring_matmul" else buffers - 1
+        expected = f"warp-specialised({ahead})" if name == "specialised_matmul" else f"pipelined({ahead})"
+        seen.append((name, buffers))
+        assert kernel.principal is not None
+        texts = {facts.verdict_text for facts in of_stages(kernel, kernel.principal).values() if facts is not None}
+        assert texts == {expected if ahead else "overlapped"}
+        assert not {"AI003", "AI010"}.intersection(codes(kernel))
+        assert all(pipeline.num_stages is None for pipeline in kernel.pipelines.values())
+    names = ("lds_matmul", "ring_matmul", "specialised_matmul")
+    assert sorted(seen) == list(zip(sorted(2 * names + names[1:2]), (2, 3, 2, 3, 4, 2, 4), strict=True))
+
+
+@pytest.mark.exhaustive
+def test_machine_code_without_its_program_never_contradicts_it(cases: Cases, tmp_path: Path) -> None:
+    kernels, expected = cases.kernels("schedules").values(), {}
+    for kernel in kernels:
+        suffix = "ptx" if "ptx" in kernel.artifact.files else "amdgcn"
+        entry = tmp_path / kernel.artifact.hash
+        entry.mkdir()
+        shutil.copy(kernel.artifact.files[suffix], entry / f"{kernel.artifact.name}.{suffix}")
+        assert kernel.principal is not None
+        last = next(reversed(kernel.stages.values())).region(kernel.principal)
+        assert last is not None
+        expected[kernel.artifact.hash] = last
+    verdicts = []
+    for kernel in inspect_cache(open_cache(tmp_path)):
+        region, full = kernel.principal_region, expected[kernel.artifact.directory]
+        assert region is not None
+        verdicts.append(region.verdict)
+        assert region.verdict in (full.verdict, OrderVerdict.UNKNOWN)
+        if region.verdict is OrderVerdict.PIPELINED:  # in trips of the loop, which the compiler may have unrolled
+            assert isinstance(region.distance, int)
+            assert region.distance * full.unroll_factor == full.distance
+    assert (
+        verdicts.count(OrderVerdict.UNKNOWN) == 2
+    )  # `overlapped`, and loads that do not fit trips of an unrolled loop
+    assert len(verdicts) == len(kernels)
+
+
+def test_both_sides_of_a_specialised_kernel_name_each_other(cases: Cases) -> None:
+    for kernel in cases.kernels("schedules").values():
+        if kernel.artifact.name == "specialised_matmul":
+            regions = [r for r in kernel.stages[Stage.TTGIR].regions if r.verdict is OrderVerdict.WARP_SPECIALISED]
+            notes = sorted(note for region in regions for note in region.notes if "in flight" not in note)
+            buffers = kernel.artifact.constants["BUFFERS"]
+            loads, computes = (r for r in sorted(regions, key=lambda r: bool(r.matrix)))
+            assert (loads.matrix_in_flight, computes.matrix_in_flight) == (0, int(str(buffers)) - 1)
+            assert notes == [
+                f"partition0 issues the copies that it computes on, through {buffers} buffers",
+                f"partition1 computes on its copies, through {buffers} buffers",
+            ]
+
+
+def test_partitions_are_drawn_as_their_barriers_order_them(cases: Cases) -> None:
+    for kernel in cases.kernels("schedules").values():
+        if kernel.artifact.name != "specialised_matmul":
+            with pytest.raises(UsageError, match="no warp partitions"):
+                partitions(kernel)
+            continue
+        buffers = int(str(kernel.artifact.constants["BUFFERS"]))
+        schedule = kernel.partition_schedule
+        assert schedule is not None
+        assert [(b.name, b.slots, b.completed_by, b.waits) for b in schedule.barriers] == [
+            ("ready", buffers, ("partition0 copies",), ("partition1",)),
+            ("free", buffers, ("partition1 MMA",), ("partition0",)),
+            ("done", 1, ("partition1 MMA",), ("default",)),
+        ]
+        events = schedule.events
+        for event in events:  # a wait ends no earlier than what completes its barrier
+            assert event.cause is None or events[event.cause].end <= event.end
+        copies = [event for event in events if event.role is ScheduleRole.COPY]
+        first_use = next(event for event in events if event.role is ScheduleRole.MATRIX)
+        filled = [(schedule.names[copy.slots[0].root], copy.slots[0].path) for copy in copies[:3]]
+        assert filled == [("a_tiles", (0,)), ("b_tiles", (0,)), ("a_tiles", (1,))]
+        assert sum(copy.end <= first_use.end for copy in copies) >= 2 * min(buffers, 3)  # the producer runs ahead
+        text = partitions(kernel)
+        between = [e for e in events if e.cause is not None and e.start < e.end <= STEPS]
+        assert text.count("→") == sum(events[e.cause].lane != e.lane for e in between if e.cause is not None)
+
+
+def test_an_inner_loop_that_was_unrolled_into_its_outer_loop_is_unrolled(cases: Cases) -> None:
+    assert phrases(cases.kernels("stages_agree")["6K4F5"], "loop@204") == ["serial", "pipelined(3)", *2 * ["unrolled"]]
+
+
+def test_copies_of_a_body_are_equal_only_with_loads_of_their_own(cases: Cases) -> None:
+    for entry in ("BON37", "LSCHY"):  # one operand's loads all come first, the other's are spread over the copies
+        expected = ["clustered", "clustered", "clustered ×4", "staggered(1)"]
+        assert phrases(cases.kernels("stages_agree")[entry], "loop@40") == expected
+
+
+def test_a_helper_called_from_two_loops_is_two_statements(cases: Cases) -> None:
+    kernel = cases.kernels("stages_agree")["PRNRT"]
+    for loop in ("loop@89", "loop@94"):
+        assert phrases(kernel, loop)[1:] == 3 * ["partly pipelined(3)"]
+
+
+def test_a_peeled_iteration_without_computes_adds_nothing_to_the_distance(cases: Cases) -> None:
+    assert phrases(cases.kernels("stages_agree")["HZPJF"], "loop@32") == ["serial", *3 * ["pipelined(1)"]]
+
+
+@pytest.mark.parametrize("entry", ["WXU45", "F5YJC", "OOIAY"])
+def test_a_loop_that_waits_for_a_flag_computes_nothing(cases: Cases, entry: str) -> None:
+    assert set(phrases(cases.kernels("stages_agree")[entry], "loop@215")) == {"no-compute"}
+
+
+def test_each_kernel_of_a_binary_has_its_own_facts_and_main_loop(cases: Cases) -> None:
+    kernels = cases.kernels("several_kernels")  # a matmul in cuTile for two tiles, in one cubin of sm_90
+    main_loops = []
+    for kernel in kernels.values():
+        assert kernel.resources.registers.value == 255  # cuobjdump --dump-resource-usage
+        assert (kernel.contradictions, codes(kernel)) == ((), [])
+        assert kernel.principal_region is not None
+        main_loops.append((kernel.artifact.name[-4:], kernel.principal_region.matrix))
+    assert sorted(main_loops) == [("_I64", 4), ("_I64", 8)]  # of HGMMA: the other loops only poll barriers
+    assert sorted(kernels)[0].endswith("I128_I128_I64")

@@ -65,7 +65,13 @@ LOOPED = {
 a vmcnt or loadcnt, many of them outside loops only."""
 
 
-@pytest.mark.parametrize("directory", LOOPED, ids=lambda directory: f"{directory}/")
+@pytest.mark.parametrize(
+    "directory",
+    [
+        pytest.param(directory, id=f"{directory}/", marks=[pytest.mark.exhaustive] if number % 3 else [])
+        for number, directory in enumerate(LOOPED)
+    ],
+)
 def test_the_execution_comes_to_the_waits_of_loops(directory: str) -> None:
     # So that the test above compares something.
     reached = 0

@@ -19,7 +19,7 @@ from artifact_inspector.execution.timing.sampling import sample_launch
 NAMES = ("bmm-tile", "conv", "embedding", "gemv-w4", "pixels")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[1:])])
 def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
     plant = blind_pairs.PAIRS[name][1]
     (candidate,) = pairs.compile_variants([plant], "sm_90", tmp_path, blind_pairs.FILE)
@@ -34,6 +34,7 @@ def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
     assert math.prod(int(extent) for extent in request.grid) >= 132
 
 
+@pytest.mark.long
 def test_sizes_follow_from_masks_loops_and_strides(tmp_path: Path) -> None:
     plants = [blind_pairs.PAIRS[name][1] for name in ("pixels", "skinny", "lists")]
     pixels, skinny, lists = (

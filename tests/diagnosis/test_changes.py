@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
+from artifact_inspector.api.remedy_search import Trial, rank_trial
+from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
+from artifact_inspector.diagnosis.diagnose import explain_order
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.report.json import as_text
@@ -41,9 +45,31 @@ def test_a_grid_that_nothing_explains_is_not_guessed() -> None:
 def test_the_document_has_causes_and_remedies() -> None:
     cause = Cause(CauseKind.SPILLS, "k.py:3", 0.25, "k.py:3 (25% of the predicted time): 4 spill accesses.")
     diagnosis = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 10.0, 5.0, (cause,), cause.text)
-    remedy = Remedy("num_warps=8", None, 1.3, (), True)
+    remedy = Remedy("num_warps=8", None, 1.3, (), "spills", True)
     document = json.loads(as_text(advice_document([diagnosis], [RemedySearch((remedy,), 4, "")]), "utf-8"))
     (kernel,) = document["kernels"]
     assert kernel["causes"] == [{"cause": "spills", "line": "k.py:3", "share": 0.25, "text": cause.text}]
     assert kernel["remedies"][0]["change"] == "num_warps=8"
+    assert kernel["remedies"][0]["cause"] == "spills"
     assert kernel["summary"] == cause.text
+
+
+def test_of_equal_gains_the_cheaper_change_comes_first() -> None:
+    def trial(stages: int, microseconds: float) -> Trial:
+        artifact = SimpleNamespace(shared_bytes=stages * 8192)
+        return Trial({"num_stages": stages}, None, SimpleNamespace(artifact=artifact), microseconds)  # type: ignore[arg-type]
+
+    trials = [trial(5, 10.0), trial(3, 10.002), trial(4, 10.2), trial(6, 9.0)]
+    ordered = sorted(trials, key=lambda one: rank_trial(one, 13.8))
+    assert [one.label for one in ordered] == [f"num_stages={count}" for count in (6, 3, 5, 4)]
+
+
+def test_a_larger_cause_says_why_it_comes_later() -> None:
+    first = Attribution(CauseKind.REDUNDANT_LOAD, "k.py:3", 0.2, 0.2, "loaded twice")
+    occupancy = Attribution(CauseKind.OCCUPANCY, None, 0.4, 0.4, "few warps")
+    conversion = Attribution(CauseKind.TYPE_CONVERSION, "k.py:4", 0.3, 0.1, "converts")
+    small = Attribution(CauseKind.SPILLS, "k.py:5", 0.1, 0.1, "spills")
+    assert explain_order(first, first) == explain_order(small, first) == ""
+    assert "mixed precision" in explain_order(conversion, first)
+    text = occupancy.as_cause(explain_order(occupancy, first)).text
+    assert text.endswith("few warps; listed later, since the repair of the first cause often shrinks it.")

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import blind_pairs
+import fresh_pairs
 import pairs
 import pytest
+import unseen_pairs
 
+from artifact_inspector.api.advice import assume_launches, headline
 from artifact_inspector.cli._loading import make_disassembler
-from artifact_inspector.diagnosis.cause import Diagnosis
+from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.findings import find_findings
+from artifact_inspector.hardware.targets import parse_target
 
-PLAIN = ("spills", "redundant", "columns", "idle")
+PLAIN = ("idle", "columns")
 NOT_PLANTED = {
     # the compiler does not make the problem on these targets; without predicted times no launch is small
     "sm_80": {"banks"},
@@ -21,11 +31,31 @@ NOT_PLANTED = {
 }
 
 
-PLAIN_BLIND = ("gemv-w4", "histogram", "pixels")
+PLAIN_BLIND = ("pixels",)
+PLAIN_FRESH = ("rope-flat",)
 HIDDEN_BLIND = {
     # at this size other warps, L1 or device memory hide the problem in the prediction (docs/lab/diagnosis.md)
     "sm_90": {"barriers", "embedding", "paged", "rope"}
 }
+
+
+HIDDEN_FRESH = {
+    # near the roofline, in L1, or equal with the repair in the prediction (docs/lab/diagnosis.md)
+    "sm_90": {"dequantize", "moe", "occupancy", "transposed", "scan"}
+}
+
+
+HIDDEN_UNSEEN = {
+    # other warps or device memory hide the problem, or both kernels have it (docs/lab/diagnosis.md)
+    "sm_90": {"conv-serial", "bias", "cosine", "selective-scan", "int4-floats"}
+}
+
+
+def thin_out(names: Iterable[str], plain: Sequence[str]) -> list[Any]:
+    """Pairs that do not run always: every tenth one is long, the rest is exhaustive."""
+    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 9)
+    others = [name for name in names if name not in plain]
+    return [pytest.param(name, marks=marks[number % 10]) for number, name in enumerate(others)]
 
 
 def _diagnose_pair(name: str, target: str, directory: Path, source: Any = pairs) -> tuple[Diagnosis, Diagnosis]:
@@ -41,7 +71,7 @@ def _check_pair(name: str, target: str, directory: Path, source: Any = pairs) ->
     assert plant.causes, plant.summary
     assert plant.causes[0].kind.value in expected, plant.summary
     assert plant.summary == plant.causes[0].text
-    assert len(plant.summary.split()) <= 28, plant.summary
+    assert len(plant.summary.split()) <= 32, plant.summary
     assert twin.causes[0].kind.value not in expected if twin.causes else True, twin.summary
 
 
@@ -55,21 +85,91 @@ def test_a_problem_that_no_rule_was_written_for_is_named_first(name: str, tmp_pa
     _check_pair(name, "sm_90", tmp_path, blind_pairs)
 
 
+class _Fresh:
+    FILE, PAIRS = fresh_pairs.FILE, fresh_pairs.pairs_on(132)
+
+
+@pytest.mark.parametrize("name", PLAIN_FRESH)
+def test_a_problem_of_the_third_set_is_named_first(name: str, tmp_path: Path) -> None:
+    _check_pair(name, "sm_90", tmp_path, _Fresh)
+
+
+@pytest.mark.parametrize("name", thin_out(_Fresh.PAIRS, PLAIN_FRESH))
+def test_every_problem_of_the_third_set_is_named_first(name: str, tmp_path: Path) -> None:
+    if name in HIDDEN_FRESH["sm_90"]:
+        pytest.skip("the prediction does not see the problem at this size")
+    _check_pair(name, "sm_90", tmp_path, _Fresh)
+
+
+class _Unseen:
+    FILE, PAIRS = unseen_pairs.FILE, unseen_pairs.pairs_on("sm_90")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", _Unseen.PAIRS)
+def test_every_problem_of_the_fourth_set_is_named_first(name: str, tmp_path: Path) -> None:
+    if name in HIDDEN_UNSEEN["sm_90"]:
+        pytest.skip("the prediction does not see the problem at this size")
+    _check_pair(name, "sm_90", tmp_path, _Unseen)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", blind_pairs.PAIRS)
+@pytest.mark.parametrize("name", fresh_pairs.CLEAN)
+def test_nothing_stands_out_in_a_kernel_without_a_problem(name: str, tmp_path: Path) -> None:
+    if name == "conv":
+        pytest.skip("8 warps per SM: a generic cause that is true")
+    (candidate,) = pairs.compile_variants([fresh_pairs.CLEAN[name]], "sm_90", tmp_path, fresh_pairs.FILE)
+    disassemble = make_disassembler([candidate.artifact], None, sass=True)
+    assert diagnose(candidate, disassemble).summary.startswith("Nothing stands out: within ")
+
+
+@pytest.mark.parametrize("name", thin_out(blind_pairs.PAIRS, PLAIN_BLIND))
 def test_every_blind_problem_is_named_first(name: str, tmp_path: Path) -> None:
     if name in HIDDEN_BLIND["sm_90"]:
         pytest.skip("other warps hide the problem at this size")
     _check_pair(name, "sm_90", tmp_path, blind_pairs)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
+@pytest.mark.parametrize("name", thin_out(pairs.PAIRS, PLAIN))
+def test_every_planted_problem_is_named_first(name: str, tmp_path: Path) -> None:
+    _check_pair(name, "sm_90", tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", ["sm_80", "gfx942"])
 @pytest.mark.parametrize("name", pairs.PAIRS)
-def test_every_planted_problem_is_named_first(name: str, target: str, tmp_path: Path) -> None:
+def test_every_planted_problem_is_named_first_elsewhere(name: str, target: str, tmp_path: Path) -> None:
     if name in NOT_PLANTED.get(target, ()):
         pytest.skip(f"the compiler does not make this problem on {target}")
     _check_pair(name, target, tmp_path)
+
+
+def test_the_atomics_of_the_first_study_are_a_compare_and_swap_loop() -> None:
+    # 32 CTAs along K add to each of 4096 numbers: by pigeonhole no fewer
+    cache = open_cache(Path(__file__).parents[2] / "fixtures" / "3.2.0")
+    ((entry, request),) = assume_launches(cache, "gemv_splitk", [parse_target("gfx90a")])
+    assert request.grid == (16, 32, 1)
+    diagnosis = diagnose(RankingCandidate(entry, request, entry.constants), None)
+    assert diagnosis.causes[0].kind is CauseKind.COMPARE_AND_SWAP
+    assert diagnosis.summary.endswith("; 32 threads update one address; reduce first.")
+    assert any("not compared with a GPU" in note for note in diagnosis.notes)
+    assert headline(entry, None) == diagnosis.summary
+
+
+@pytest.mark.long
+def test_a_launch_that_does_not_fit_comes_first(tmp_path: Path) -> None:
+    (candidate,) = pairs.compile_variants([fresh_pairs.tiles(8)], "gfx942", tmp_path, fresh_pairs.FILE)
+    # three stages of (128 + 256) × 64 fp16 are 96 KiB; a compute unit has 64
+    diagnosis = diagnose(candidate, None)
+    assert "the launch fails: no CTA fits on a CU (shared memory)" in diagnosis.summary
+
+
+@pytest.mark.long
+def test_spills_are_counted_per_iteration(tmp_path: Path) -> None:
+    (plant,) = pairs.compile_variants([pairs.PAIRS["spills"][1]], "sm_90", tmp_path)
+    kernel = inspect_artifact(plant.artifact, make_disassembler([plant.artifact], None, sass=True))
+    (message,) = (one.remark.message for one in find_findings(kernel) if one.code == "AI007")
+    assert re.search(r"loop@\d+ spills or reloads \d{3,4} times per iteration", message), message
 
 
 def test_shares_are_of_the_predicted_time(tmp_path: Path) -> None:
@@ -78,6 +178,7 @@ def test_shares_are_of_the_predicted_time(tmp_path: Path) -> None:
     assert cause.share is not None
     assert str(cause.line).startswith("planted.py:")
     # a stride of eight 4-byte elements reads eight times the sectors: of 8 + 1 bytes per element, 2 are used
-    assert cause.share == pytest.approx(7 / 9, abs=0.06)
+    # 7/9 of the bytes are saved; of the time less, as far as another unit works meanwhile
+    assert 0.6 < cause.share < 7 / 9 + 0.06
     assert not twin.causes
     assert twin.summary.startswith("Nothing stands out: within ")

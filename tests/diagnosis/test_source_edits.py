@@ -10,7 +10,7 @@ import pairs
 import pytest
 
 from artifact_inspector.api.equal_results import compare_results
-from artifact_inspector.api.remedy_search import LARGEST_DIFFERENCE, reduces_a_cause
+from artifact_inspector.api.remedy_search import LARGEST_DIFFERENCE, find_reduced_cause
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.derived_signature import derive_arguments
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
@@ -57,8 +57,13 @@ def test_an_edit_compiles_and_changes_only_its_kernel(name: str) -> None:
     assert patch.startswith(f"--- a/{module.FILE.name}\n+++ b/{module.FILE.name}\n@@ ")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if turn % 3 else pytest.mark.long)
+        for turn, name in enumerate(CASES)
+    ],
+)
 def test_an_edit_gives_equal_results_in_the_interpreter(name: str, tmp_path: Path) -> None:
     module, kind, text = CASES[name]
     variant = module.PAIRS[name][1]
@@ -71,6 +76,7 @@ def test_an_edit_gives_equal_results_in_the_interpreter(name: str, tmp_path: Pat
     assert difference <= LARGEST_DIFFERENCE
 
 
+@pytest.mark.long
 def test_a_wrong_edit_is_refuted(tmp_path: Path) -> None:
     source = pairs.FILE.read_text(encoding="utf-8")
     wrong = tmp_path / pairs.FILE.name
@@ -80,6 +86,55 @@ def test_a_wrong_edit_is_refuted(tmp_path: Path) -> None:
     difference = compare_results((pairs.FILE, wrong), "add_few", request, {"BLOCK": 1024}, pairs.FILE.parent)
     assert difference is not None
     assert difference > LARGEST_DIFFERENCE
+
+
+LOOPS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row, part = tl.program_id(0), tl.program_id(1)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        acc += tl.load(x_ptr + (row * 2 + part) * N + cols, mask=cols < N, other=0.0)
+    tl.store(y_ptr + row * 2 + part, tl.sum(acc))
+"""
+ACTIONS = {
+    CauseKind.SERIAL_LOOP: (12, "in tl.range(0, N, BLOCK, num_stages=3):", 3),
+    CauseKind.MASKS: (12, "acc += tl.load(x_ptr + (row * 2 + part) * N + cols)\n", 1),
+    CauseKind.REFETCHED: (12, "row, part = (grouped_0, grouped_1)\n", 2),
+    CauseKind.NARROW_ACCESS: (12, "tl.multiple_of((row * 2 + part) * N, [16])", 1),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_edits_of_loops_and_offsets_give_equal_results(kind: CauseKind, tmp_path: Path) -> None:
+    line, expected, count = ACTIONS[kind]
+    cause = Cause(kind, f"k.py:{line}", 0.5, "")
+    edits = list(propose_edits(LOOPS, "sums", [cause], {"N": 80}))
+    assert len(edits) == count
+    assert expected in edits[0].text
+    files = tmp_path / "k.py", tmp_path / "edited.py"
+    files[0].write_text(LOOPS, encoding="utf-8")
+    files[1].write_text(edits[0].text, encoding="utf-8")
+    arguments = {"x_ptr": pairs.tensor("fp32", 4, 80), "y_ptr": pairs.tensor("fp32", 4), "N": 80}
+    (request,) = parse_document_of({"grid": [2, 2], "args": arguments}, "sums")
+    difference = compare_results(files, "sums", request, {"BLOCK": 32}, tmp_path)
+    assert difference is not None
+    assert difference <= LARGEST_DIFFERENCE
+
+
+def test_flags_of_tensor_memory_are_tried_on_blackwell_only() -> None:
+    source = pairs.FILE.read_text(encoding="utf-8")
+    line = 1 + source[: source.index("acc = tl.dot(a, b, acc)")].count("\n")
+    cause = Cause(CauseKind.SERIAL_LOOP, f"{pairs.FILE.name}:{line}", 0.5, "")
+    assert not list(propose_edits(source, "matmul", [cause]))
+    labels = [edit.label for edit in propose_edits(source, "matmul", [cause], is_blackwell=True)]
+    assert [label.rpartition(" ")[2] for label in labels] == ["warp_specialize=True", "disallow_acc_multi_buffer=True"]
 
 
 def test_words_are_loaded_once_along_their_axis() -> None:
@@ -103,9 +158,17 @@ def test_types_are_derived_from_uses() -> None:
 
 
 def test_a_change_that_leaves_every_cause_is_not_advised() -> None:
-    def diagnosis(share: float, microseconds: float) -> Diagnosis:
-        cause = Cause(CauseKind.SPILLS, "k.py:3", share, "")
-        return Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), microseconds, 1.0, (cause,), "")
+    def diagnosis(microseconds: float, **shares: float) -> Diagnosis:
+        causes = tuple(Cause(CauseKind[name.upper()], "k.py:3", share, "") for name, share in shares.items())
+        return Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), microseconds, 1.0, causes, "")
 
-    assert reduces_a_cause(diagnosis(0.5, 10.0), diagnosis(0.2, 10.0))
-    assert not reduces_a_cause(diagnosis(0.5, 10.0), diagnosis(0.7, 9.0))
+    before = diagnosis(10.0, spills=0.5, division=0.3)
+    for after, expected in (
+        (diagnosis(8.0, spills=0.2), "spills"),
+        (diagnosis(6.0, spills=0.75), "division"),
+        (diagnosis(7.0, spills=5 / 7), "division"),
+        (diagnosis(7.0, spills=5 / 7, division=3 / 7), None),
+        (diagnosis(7.0, spills=5 / 7, division=2 / 7), None),
+    ):
+        cause = find_reduced_cause(before, after)
+        assert (None if cause is None else cause.kind.value) == expected

@@ -1,13 +1,15 @@
 """`python -m tests.fuzz.kills --count 500`: commands killed at random moments leave no process and no directory.
 
-Each command runs in its own session with a private TMPDIR and output directory. After a random delay it receives one of five
-signals. Every process that it started has the mark of the run in its environment; none may run five seconds later.
-A scratch directory of the next command in the same TMPDIR removes what is left of it.
+Each command runs in its own session with a private TMPDIR, cache home and output directory. After a random delay it
+receives one of five signals, each command each signal equally often. Every process that it started has the mark of the
+run in its environment; none may run five seconds later. The next command in the same TMPDIR, or else the same command
+to its end, removes what is left.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import random
 import shutil
@@ -17,6 +19,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +29,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 MARK = "INSPECTOR_KILL_MARK"
 _PAPER = "tests/oracle/counters/softmax"
 _SOFTMAX = "--arg x_ptr=fp16[8,1000] --arg y_ptr=fp16[8,1000] --arg stride_x=1000 --arg stride_y=1000 --arg n_cols=1000 --grid 8"
+_TRY = "try kernels/softmax.py:softmax_kernel -t sm_80 -c BLOCK_SIZE=1024 "
+_TRY += "-S x_ptr=*fp16:16,y_ptr=*fp16:16,stride_x=i32,stride_y=i32,n_cols=i32"
 COMMANDS = {
     "list": ("fixtures/3.6.0 --no-index", 3.0),
     "json": ("fixtures/3.6.0/sm_80 --json --no-index", 4.0),
@@ -39,8 +45,21 @@ COMMANDS = {
     "compile": ("compile kernels/softmax.py -t sm_80 -t gfx942 -o OUT/cache", 6.0),
     "capture": ("capture -t sm_80 -o OUT/cache -- PYTHON kernels/softmax.py", 6.0),
     "passes": ("passes softmax -t sm_80", 5.0),
-    "try": ("try kernels/softmax.py:softmax_kernel -t sm_80 --with num_warps=8", 8.0),
+    "try": (f"{_TRY} --with num_warps=8", 5.0),
+    "try --against": (f"{_TRY} --against HEAD~1 --with num_warps=8", 6.0),
     "regress": ("regress fixtures/3.2.0/sm_80 fixtures/3.6.0/sm_80", 4.0),
+    "repro": ("repro OUT/compiled --kernel kernels/gemv_loads_first.py:gemv_loads_first -o OUT/repro.py", 3.0),
+    "export": ("export fixtures/3.6.0/sm_80 --parquet OUT/facts.parquet", 4.0),
+    "export --sqlite": ("export fixtures/3.6.0/sm_75 --sqlite OUT/facts.db", 3.0),
+    "cache verify": ("cache verify fixtures/3.6.0/sm_80", 1.5),
+    "cache prune": ("cache prune OUT/copied --duplicates --older-than 0 --yes", 1.5),
+    "bisect": ("bisect fixtures/3.6.0/sm_80 copy --between 3.5.1,3.6.0", 5.0),
+    "watch": ("watch fixtures/3.6.0/sm_80 --all --every 0.1", 4.0),
+    "findings --try": ("findings OUT/compiled --try", 6.0),
+    "demo": ("demo -o OUT/demo", 8.0),
+    "mcp": ("mcp --root fixtures", 6.0),
+    "lsp": ("lsp --cache fixtures/3.6.0/sm_80", 6.0),
+    "archive": ("OUT/archive.tar.gz --no-index", 2.0),
 }
 """Command line, and seconds that it takes at most."""
 
@@ -69,17 +88,53 @@ def marked_processes(mark: str) -> list[int]:
     return pids
 
 
+@cache
+def compiled_cache() -> Path:
+    """A cache with the record of a compile, and a finding with an option to try."""
+    directory = Path(tempfile.mkdtemp(prefix="kills-compiled-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    words = ["compile", "kernels/gemv_loads_first.py", "-t", "sm_80", "-o", str(directory / "cache")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-m", "artifact_inspector", *words], cwd=ROOT, env=environment, check=True, stdout=2
+    )
+    return directory / "cache"
+
+
+def leftovers(temporary: Path) -> list[Path]:
+    """Temporary files and directories below a TMPDIR; a lock stays for the next process."""
+    left = [path for path in temporary.iterdir() if path.name not in ("out", "home")]
+    hidden = (path for name in ("out", "home") for path in (temporary / name).rglob(".*"))
+    return left + [path for path in hidden if not path.name.endswith(".lock")]
+
+
 def kill_command(name: str, number: signal.Signals, delay: float) -> Kill:
     """Start a command, send it a signal after a delay in seconds, and look for what is left."""
     words, _ = COMMANDS[name]
     temporary = Path(tempfile.mkdtemp(prefix="kills-"))
-    (temporary / "out").mkdir()
+    out, home = temporary / "out", temporary / "home" / "artifact-inspector"
+    out.mkdir()
+    home.mkdir(parents=True)
+    installed = Path.home() / ".cache" / "artifact-inspector" / "triton"
+    if installed.is_dir():
+        (home / "triton").symlink_to(installed, target_is_directory=True)
+    if "OUT/copied" in words:
+        shutil.copytree(ROOT / "fixtures/3.6.0/sm_75", out / "copied")
+        for path in (out / "copied").rglob("*"):
+            os.utime(path, (0, 0))
+    if "OUT/compiled" in words:
+        shutil.copytree(compiled_cache(), out / "compiled")
+    if "OUT/archive" in words:
+        shutil.make_archive(str(out / "archive"), "gztar", ROOT / "fixtures/3.6.0/sm_80")
     mark = temporary.name
     command = [word.replace("OUT", str(temporary / "out")).replace("PYTHON", sys.executable) for word in words.split()]
-    environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ, MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(home.parent),
+    }  # fmt: skip
+    program = [sys.executable, "-m", "artifact_inspector", *command]
     process = subprocess.Popen(
-        [sys.executable, "-m", "artifact_inspector", *command], cwd=ROOT, env=environment, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+        program, cwd=ROOT, env=environment, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.PIPE,
     )  # fmt: skip
     try:
         process.wait(delay)
@@ -90,11 +145,11 @@ def kill_command(name: str, number: signal.Signals, delay: float) -> Kill:
     while (alive := marked_processes(mark)) and time.monotonic() < end:
         time.sleep(0.05)
     sweep = "from artifact_inspector.files.scratch import scratch_directory\nwith scratch_directory(): pass"
-    sweep += "\nfrom pathlib import Path\nfrom artifact_inspector.compiling.publishing import remove_stale_staging\n"
-    sweep += f"remove_stale_staging(Path({str(temporary / 'out' / 'cache')!r}))"
     subprocess.run([sys.executable, "-c", sweep], env=environment, check=True)
-    left = [path for path in temporary.iterdir() if path.name != "out"]
-    left += [path for path in (temporary / "out").rglob("*") if path.name.startswith((".compiling-", ".writing-"))]
+    if leftovers(temporary):
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, check=False, timeout=120, input=b"")
+    left = leftovers(temporary)
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
     shutil.rmtree(temporary, ignore_errors=True)
@@ -108,14 +163,18 @@ def main() -> None:
     options.add_argument("--only", choices=COMMANDS)
     arguments = options.parse_args()
     chance = random.Random(arguments.seed)
+    for number in set(SIGNALS) - {signal.SIGKILL}:
+        signal.signal(number, signal.SIG_DFL)  # under nohup, or in the background of a shell, they are ignored
     outcomes: Counter[str] = Counter()
+    names = [arguments.only] if arguments.only else list(COMMANDS)
+    cells = [(name, number) for number in SIGNALS for name in names]
     for index in range(arguments.count):
-        name = arguments.only or chance.choice(list(COMMANDS))
-        kill = kill_command(name, chance.choice(SIGNALS), chance.uniform(0.05, COMMANDS[name][1]))
+        name, number = cells[index % len(cells)]
+        kill = kill_command(name, number, chance.uniform(0.05, COMMANDS[name][1]))
         is_clean = not kill.processes and not kill.directories
         outcomes["clean" if is_clean else "left something"] += 1
-        if not is_clean:
-            print(index, kill, flush=True)
+        if not is_clean or index % 50 == 49:
+            print(index, dict(outcomes) if is_clean else kill, flush=True)
     print(dict(outcomes))
     sys.exit(1 if outcomes["left something"] else 0)
 

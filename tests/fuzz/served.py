@@ -19,7 +19,7 @@ from artifact_inspector.api.snapshots import StoredFacts
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.encoding import join, split
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.index import Index, _add_checksum
+from artifact_inspector.files.index import Index, write_checked
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.dumps import PassTimes, read_dumps
 from artifact_inspector.passes.trace import trace_dumps
@@ -55,8 +55,8 @@ def _write(path: Path, text: str) -> None:
 
 def agents(chance: random.Random, place: Path) -> str:
     """A call of a tool with arguments of malice, as the server answers it."""
+    from artifact_inspector.serving.catalog import TOOLS
     from artifact_inspector.serving.mcp import _tool_result
-    from artifact_inspector.serving.read_tools import READING_TOOLS
     from artifact_inspector.serving.roots import AllowedDirectories
     from artifact_inspector.serving.tool import ToolContext
 
@@ -65,21 +65,21 @@ def agents(chance: random.Random, place: Path) -> str:
         place / "cache" / "inspect-kernel.json",
         damaged_document({"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}, chance),
     )
-    tools = {tool.name: tool for tool in READING_TOOLS}
-    tool = chance.choice(list(tools.values()))
+    tool = chance.choice([tool for tool in TOOLS.values() if not tool.runs_code])
     known = {
-        "cache": str(cache), "left": str(cache), "stage": chance.choice(("ttir", "ptx", "ttgir")), "word": "AI003",
+        "cache": str(cache), "stage": chance.choice(("ttir", "ptx", "ttgir")), "word": "AI003",
         "grid": "2", "arguments": {"n": 1}, "tokens": chance.choice((100, 2000)),
     }  # fmt: skip
     given = {one.name: known[one.name] for one in tool.parameters if one.name in known}
     for _ in range(chance.choice((0, 1, 2))):
         name = chance.choice([one.name for one in tool.parameters] + ["tokens", "pwn"])
         given[name] = chance.choice((*WORDS, 0, -1, 10**30, 1.5, None, True, [], {}, ["x"], value(chance)))
-    result = _tool_result(tools, ToolContext(AllowedDirectories([place])), tool.name, given)
+    result = _tool_result(ToolContext(AllowedDirectories([place])), tool.name, given)
     if result.is_error:
         check_plain("".join(one.text for one in result.content), orders=True)
         return "refused"
-    text = json.dumps(result.structured_content, allow_nan=False)
+    text = result.content[0].text
+    json.dumps(json.loads(text), allow_nan=False)
     if len(text) > 3 * 6 * known["tokens"] + 40_000:
         raise EscapeError(f"an answer of {len(text)} characters")
     for one in result.content:
@@ -92,7 +92,8 @@ def editors(chance: random.Random, place: Path) -> str:
     from lsprotocol import types
 
     from artifact_inspector.serving import lsp
-    from artifact_inspector.serving.kernel_variants import KernelVariants
+    from artifact_inspector.serving.compiled_lines import source_location
+    from artifact_inspector.serving.kernel_variants import KernelVariants, with_launch
 
     cache = _cache(chance, place)
     names = {entry.display_name for entry in open_cache(cache).entries} | {"k"}
@@ -102,7 +103,8 @@ def editors(chance: random.Random, place: Path) -> str:
     text = f"# inspect-kernel: {comment}\n@triton.jit\ndef {name}(x):\n    return x\n" * chance.choice((1, 2))
     if chance.random() < 0.4:
         text = damage(text, (text,), chance)
-    file = place / f"{chance.choice(('k', 'copy', 'matmul'))}.py"
+    locations = [source_location(entry) for entry in open_cache(cache).entries]
+    file = place / chance.choice(["k.py", *(Path(one[0]).name for one in locations if one is not None)])
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     _write(cache / "inspect-kernel.json",
         damaged_document({"entries": [{"kernel": name, "place": f"{file}:{name}", "target": "sm_80", "types": ["x=i32"],
@@ -112,6 +114,8 @@ def editors(chance: random.Random, place: Path) -> str:
     document.set_text(text)
     knowledge = KernelVariants([cache], out_directory=place / "made")
     lsp._update_variants(knowledge, document, False)
+    for found, variants in document.variants.items():
+        document.variants[found] = [with_launch(one) for one in variants]
     for kernel in document.kernels:
         try:
             knowledge._recorded_options(file, kernel.name)
@@ -142,7 +146,7 @@ def index(chance: random.Random, place: Path) -> str:
             keys = [key for (key,) in held.execute("SELECT key FROM facts")]
             for key, text in known.get(keys).items():
                 held.execute(
-                    "UPDATE facts SET value = ? WHERE key = ?", (_add_checksum(key, _changed(text, chance)), key)
+                    "UPDATE facts SET value = ? WHERE key = ?", (write_checked(key, _changed(text, chance)), key)
                 )
         held.close()
         said = run(words, index="on", home=home)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from tests.fuzz import served
+from tests.fuzz import packed, served
 from tests.fuzz.campaign import kernel_mutant
 from tests.fuzz.corpus import kernels
 from tests.fuzz.documents import damaged_document
@@ -275,5 +275,11 @@ SURFACES: Mapping[str, Surface] = {
     "dumps": served.dumps,
     "completion": served.completion,
     "fixtures": served.fixtures,
+    "archives": packed.archives,
+    "traces": packed.traces,
+    "watches": packed.watches,
+    "notebooks": packed.notebooks,
+    "bisections": packed.bisections,
+    "bombs": packed.bombs,
 }
 """Name → what makes a case and checks it."""

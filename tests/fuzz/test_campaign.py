@@ -53,6 +53,7 @@ def test_what_escapes_is_kept_with_its_number(tmp_path: Path, monkeypatch: pytes
     assert Campaign.read(tmp_path / "s").found == campaign.found
 
 
+@pytest.mark.long
 def test_what_takes_too_long_escapes() -> None:
     def wait() -> None:
         while time.process_time():

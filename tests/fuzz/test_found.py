@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -201,3 +202,14 @@ def test_a_place_that_no_file_can_have_is_refused() -> None:
     record = UntrustedRecord.of_row({"place": "\ud800.py:k"})
     with pytest.raises(UsageError, match="only in a record is not imported"):
         record.resolve_kernel_path("k", None)
+
+
+def test_the_message_of_a_release_that_refuses_a_kernel_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    """`bisect` wrote the first line of a compiler's message as it was; compilers quote names of the kernel."""
+    from artifact_inspector.passes.bisection import Bisection, ReleaseResult
+    from artifact_inspector.report.console import write_lines
+    from artifact_inspector.report.passes import describe_bisection
+
+    releases = (ReleaseResult("3.5.1", {}, "error in \x1b]0;pwn\x07\nmore"), ReleaseResult("3.6.0", {}, None))
+    write_lines("\n".join(describe_bisection(Bisection("k", "sm_80", (), releases, None, ()))) + "\n", sys.stdout)
+    assert "error in \\x1b]0;pwn\\x07" in capsys.readouterr().out

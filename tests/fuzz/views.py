@@ -17,6 +17,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "listing as JSON": ("inspect", "CACHE", "HASH", "--ir", "--json"),
     "timeline": ("inspect", "CACHE", "--timeline"),
     "timetable drawn": ("inspect", "CACHE", "HASH", "--svg", "timetable"),
+    "partitions drawn": ("inspect", "CACHE", "HASH", "--svg", "partitions"),
     "timeline drawn": ("inspect", "CACHE", "HASH", "--svg", "timeline"),
     "shared memory drawn": ("inspect", "CACHE", "HASH", "--svg", "shared"),
     "occupancy drawn": ("inspect", "CACHE", "HASH", "--svg", "occupancy"),

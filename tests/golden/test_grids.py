@@ -22,7 +22,7 @@ from random_programs import stages
 from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, intersect
 from artifact_inspector.analysis.flow.function_graph import find_graph
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
-from artifact_inspector.analysis.matrix.work_balance import check_work_balance
+from artifact_inspector.analysis.matrix.work_balance import BalanceReason, check_work_balance
 from artifact_inspector.analysis.order.placement import PreviousStage
 from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
@@ -86,7 +86,12 @@ def identities() -> list[object]:
             {"a": work(mma, left, "k.py:1"), "b": work(mma, right, line)},
             unrolled={"a": times}, dissolved=gone, parents=around,
         )  # fmt: skip
-        found.append([(one, one.is_balanced, one.is_explained, one.ratio) for one in told.values()])
+        found.append(
+            [
+                (one, one.is_balanced, one.reason not in (BalanceReason.UNEXPLAINED, BalanceReason.UNKNOWN), one.ratio)
+                for one in told.values()
+            ]
+        )
     return found
 
 

@@ -50,8 +50,10 @@ KERNELS = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("library", PROGRAMS)
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(name, marks=pytest.mark.long if name == "gemlite" else pytest.mark.exhaustive) for name in PROGRAMS],
+)
 def test_a_library_is_captured_for_two_vendors(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("triton", "torch", library):
         if find_spec(name) is None:

@@ -15,7 +15,11 @@ from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 
-CASES = sorted(path.name for path in (Path(__file__).parent / "counters").iterdir())
+SLOW = ("linear_scan", "histogram")
+CASES = [
+    pytest.param(path.name, marks=pytest.mark.exhaustive) if path.name in SLOW else path.name
+    for path in sorted((Path(__file__).parent / "counters").iterdir())
+]
 L2 = 50 << 20
 
 
@@ -30,12 +34,7 @@ def case(name: str) -> tuple[Prediction, dict[str, float]]:
     return predict_counters(simulate_launch(loaded, launch), L2), truth
 
 
-SLOW = ("linear_scan", "histogram")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_every_opcode_has_semantics(name: str) -> None:
     found, _ = case(name)
     assert found.unsupported_opcodes == ()

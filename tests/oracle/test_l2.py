@@ -31,6 +31,7 @@ def cache(folder: Path) -> Cache:
     return open_cache(folder / "cache")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("directory", "shape", "order"),
     [

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from saved import saved_kernels
+from waves import find_warps_per_partition
 
-from artifact_inspector.analysis.resources.occupancy import find_occupancy, find_warps_per_partition
+from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Stage
 

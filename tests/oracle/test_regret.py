@@ -70,6 +70,7 @@ def test_every_term_is_told_and_none_is_larger_than_the_score(rows: list[dict[st
         assert row["score"] >= max(cycles for name, cycles in row["terms"].items() if name != "path") - 1
 
 
+@pytest.mark.long
 def test_without_a_disassembler_it_says_what_it_takes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for asking in ("disassembly", "objdump"):
         monkeypatch.setattr(f"artifact_inspector.files.{asking}.find_disassembler", lambda *_: None)
@@ -86,8 +87,10 @@ def test_a_regret_is_measured_against_the_best() -> None:
     assert regret_of([3.0, 2.0, 1.0]).correlation == -1.0
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kernel", ["sort_down", "conv_dgrad"])
+@pytest.mark.parametrize(
+    "kernel",
+    [pytest.param("sort_down", marks=pytest.mark.long), pytest.param("conv_dgrad", marks=pytest.mark.exhaustive)],
+)
 def test_the_order_of_kernels_ranked_blind_stays_as_good(kernel: str, tmp_path: Path) -> None:
     with tarfile.open(LATER) as archive:
         rows = json.load(archive.extractfile(f"ranking/{kernel}.json"))  # type: ignore[arg-type]

@@ -69,13 +69,16 @@ def ptx_of(kernel: Saved) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("kernel", "options"),
     [
-        *(pytest.param(kernel, (), id=f"{kernel.path}-free") for kernel in NVIDIA),
+        *(
+            pytest.param(kernel, (), id=f"{kernel.path}-free", marks=[pytest.mark.exhaustive] if number % 3 else [])
+            for number, kernel in enumerate(NVIDIA)
+        ),
         *(
             pytest.param(
                 kernel,
                 (f"-maxrregcount={TIGHT}",),
                 id=f"{kernel.path}-tight",
-                marks=[] if kernel.target in ("sm_80", "sm_90") else [pytest.mark.long],
+                marks=[] if kernel.target == "sm_90" else [pytest.mark.long],
             )
             for kernel in NVIDIA
         ),
@@ -164,7 +167,10 @@ def test_the_note_of_a_saved_hsaco_says_what_its_text_says(kernel: Saved) -> Non
 
 @pytest.mark.parametrize(
     "arch",
-    ["gfx90a", "gfx1250", *(pytest.param(arch, marks=pytest.mark.long) for arch in ("gfx942", "gfx950", "gfx1100"))],
+    [
+        "gfx90a",
+        *(pytest.param(arch, marks=pytest.mark.exhaustive) for arch in ("gfx942", "gfx950", "gfx1100", "gfx1250")),
+    ],
 )
 def test_the_note_of_a_compiled_hsaco_says_what_its_text_says(arch: str, tmp_path: Path) -> None:
     from artifact_inspector.compiling import compile_reference

@@ -43,7 +43,7 @@ def test_times_are_near_what_was_measured(launches: list[tuple[dict[str, Any], P
     for row, prediction in launches:
         assert prediction.time is not None
         assert prediction.time.low <= row["us"] <= prediction.time.high
-        assert prediction.time.us == pytest.approx(row["us"], rel=0.2), prediction.kernel
+        assert prediction.time.us == pytest.approx(row["us"], rel=0.3), prediction.kernel
         assert prediction.counters.dram_bytes_read is not None
         assert row["dram_bytes_read"] <= 1.03 * prediction.counters.dram_bytes_read.high
 

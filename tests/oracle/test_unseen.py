@@ -73,7 +73,8 @@ def members() -> dict[str, bytes]:
 def names() -> list[Any]:
     with tarfile.open(ARCHIVE) as archive:
         found = [Path(name).stem for name in archive.getnames() if name.startswith("launches/")]
-    return [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in found]
+    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 7)
+    return [name if name in SHORT else pytest.param(name, marks=marks[number % 8]) for number, name in enumerate(found)]
 
 
 @cache

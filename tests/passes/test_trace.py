@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from artifact_inspector.cli import app
 from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.passes.dump_facts import Topic
+from artifact_inspector.passes.dump_log import trace_log
 from artifact_inspector.passes.dumps import Dump, DumpLanguage, PassTimes, read_dumps
 from artifact_inspector.passes.subject import subject_of_request, trace_passes
 from artifact_inspector.passes.trace import _COMPARABLE_TOPICS, PassLevel, PassRun, PassTrace, trace_dumps
@@ -103,6 +108,7 @@ def test_the_report_opens_with_the_pass_that_decided() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_passes_difference_is_that_of_its_texts_without_places() -> None:
     shown: list[str] = []
 
@@ -116,6 +122,7 @@ def test_a_passes_difference_is_that_of_its_texts_without_places() -> None:
     assert not any("loc(" in line for line in shown)
 
 
+@pytest.mark.long
 def test_only_what_is_asked_for_is_followed() -> None:
     found = trace_dumps(saved_artifact(), saved_dumps(), PassTimes([]), (Topic.LAYOUTS,))
     assert {change.topic for step in found.steps for change in step.changes} == {Topic.LAYOUTS}
@@ -168,6 +175,7 @@ def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
     assert [step.changes[0].value_after for step in by_llvm] == ["clustered"]
 
 
+@pytest.mark.long
 def test_the_unroller_makes_four_rounds_of_one_and_a_loop_for_the_rest() -> None:
     pytest.importorskip("triton")
     place = f"{Path(__file__).with_name('unrolled.py')}:row_sums"
@@ -178,3 +186,33 @@ def test_the_unroller_makes_four_rounds_of_one_and_a_loop_for_the_rest() -> None
     after = {change.key: change.value_after for change in step.changes}
     assert after["loops"] == ("loop1", "loop1#2")
     assert after["loop1.order"] == "L(total) F L(total) F L(total) F L(total) F"
+
+
+@pytest.mark.exhaustive
+def test_a_log_of_a_program_has_the_history_of_each_compile(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    with lzma.open(SAVED / "texts.txt.xz", "rt", encoding="utf-8") as lines:
+        text = lines.read()
+    log.write_text(f"loading weights\n{text}", encoding="utf-8")
+    logged, saved = trace_log(log, None, tuple(Topic)), saved_trace()
+    assert logged.target == "gfx942"
+
+    def history(trace: PassTrace) -> list[tuple]:
+        # a log has neither assembly nor metadata: the release, which sizes depend on, and the warps are unknown
+        unknown = ("shared.layout conversion", "straight.in_flight.bytes")
+        steps = [(step, [change for change in step.changes if change.key not in unknown]) for step in trace.steps]
+        return [(step.name, step.changed_text, changes) for step, changes in steps if step.line]
+
+    assert history(logged) == history(saved)
+    other = text.replace("@gemv_splitk", "@second_kernel")
+    log.write_text(text + other, encoding="utf-8")
+    second = trace_log(log, "second", tuple(Topic))
+    assert [(step.name, step.changes) for step in second.steps] == [(step.name, step.changes) for step in logged.steps]
+    assert second.steps[0].line == text.count("\n") + logged.steps[0].line - 1
+    with pytest.raises(UsageError, match="2 of 2 compiles match"):
+        trace_log(log, None, tuple(Topic))
+    done = CliRunner().invoke(app, ["passes", str(log), "second", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["passes"]["kernel"] == "second_kernel"
+    log.write_text("// -----// IR Dump Before Inliner (inline) ('builtin.module' operation) //----- //\nmodule {\n}\n")
+    assert CliRunner().invoke(app, ["passes", str(log)]).exit_code == 3

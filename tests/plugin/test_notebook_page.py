@@ -49,6 +49,7 @@ print("as the page says")
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="Triton is for Linux")
 def test_the_blocks_run_under_capture(tmp_path: Path) -> None:
     pytest.importorskip("triton")

@@ -30,6 +30,8 @@ from artifact_inspector.api import Inspection
 from artifact_inspector.api.notebook import CaptureTable
 from artifact_inspector.compiling.ask.capturing import Launch
 from artifact_inspector.compiling.capture.recorder import CallSite
+from artifact_inspector.findings.limit import find_limit
+from artifact_inspector.model import OrderVerdict, RegionKind
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
 
@@ -111,6 +113,17 @@ def test_a_single_file_without_metadata_is_read(tmp_path: Path) -> None:
     kernel = inspect(tmp_path / "mine.ptx")
     assert (kernel.name, str(kernel.target)) == ("mine", "sm_80")
     assert kernel.loop().verdict == "pipelined"
+
+
+def test_a_truncated_file_is_named_and_judged_no_further(tmp_path: Path) -> None:
+    text = saved(MATMUL).artifact.files["ptx"].read_text(encoding="utf-8")
+    (tmp_path / "mine.ptx").write_text(text[: text.index("$L__BB0_2:")])
+    kernel = inspect(tmp_path / "mine.ptx").details
+    assert kernel.truncated == "truncated: ptx"
+    (region,) = kernel.stages[Stage.PTX].regions
+    assert (region.kind, region.verdict) == (RegionKind.STRAIGHT, OrderVerdict.UNKNOWN)
+    assert kernel.stages[Stage.PTX].work[region.id].in_flight.compute_overlap is None
+    assert find_limit(kernel).description.startswith("A file of this kernel is cut off (truncated: ptx)")
 
 
 def test_an_inspection_is_itself(matmul: Inspection) -> None:
@@ -418,15 +431,34 @@ def test_a_capture_is_a_table_with_whole_constants(tmp_path: Path) -> None:
     constants = {f"BLOCK_{n}": "128" for n in range(9)}
     launch = Launch((8, 1, 1), "lib/a.py:3", "script.py:9", 2)
     held = CaptureTable(tmp_path)
-    held.append(
-        CapturedKernel(
-            "scale", "ab12", target, {"x": "*fp32:16"}, constants, {"num_warps": 4}, (launch,), 0, place, 0.5,
-            tmp_path, None, None,
-        )
-    )  # fmt: skip
+    for digest, own in (("ab12", constants), ("cd34", dict.fromkeys(constants, "64"))):
+        held.append(
+            CapturedKernel(
+                "scale", digest, target, {"x": "*fp32:16"}, own, {"num_warps": 4}, (launch,), 0, place, 0.5,
+                tmp_path, None, None,
+            )
+        )  # fmt: skip
     words = text_of(held._repr_html_()).split()
     assert {f"{name}={value}" for name, value in constants.items()} <= set(words)
-    assert "1 of 1 kernels captured for sm_75" in " ".join(words)
+    assert "2 of 2 kernels captured for sm_75" in " ".join(words)
+
+
+def test_facts_of_the_report_are_attributes(matmul: Inspection) -> None:
+    text = " ".join(matmul.report().split())
+    assert f"registers {matmul.registers} per thread" in text
+    assert (matmul.spills, matmul.spills == matmul.spill_bytes) == (0, True)
+    assert "spills none" in text
+    assert matmul.occupancy is not None
+    assert f"occupancy {matmul.occupancy.blocks} blocks, {matmul.occupancy.warps} of" in text
+    assert matmul.limit.sentence in text
+
+
+def test_a_failure_prints_a_finding_once() -> None:
+    kernel = inspect(FIXTURES / "3.6.0/sm_80/masked_add")
+    with pytest.raises(AssertionError, match="has 2 findings: AI006 narrow-loads, AI022 narrow-stores\n") as failure:
+        kernel.assert_no_findings()
+    for finding in kernel.findings:
+        assert " ".join(str(failure.value).split()).count(finding.remark.message) == 1
 
 
 def test_a_strip_is_as_wide_as_its_cell(matmul: Inspection) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from typer.testing import CliRunner
 from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.interpreter.tensor_maps import parse_block
-from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.files.artifact import Artifact, MemoryFile
 from artifact_inspector.files.assembly import _find_ptxas, _tool_for, assemble, with_cubin
+from artifact_inspector.files.cache import open_cache
 
 needs_ptxas = pytest.mark.skipif(_find_ptxas(is_new=False) is None, reason="no Triton with a ptxas is installed")
 
@@ -125,3 +128,23 @@ def test_a_refusal_is_a_problem_and_a_failure(home: Path, command: str) -> None:
     assert done.exit_code == 1
     document = json.loads(done.stdout)
     assert any("ptxas rejects this PTX" in problem["problem"] for problem in document["problems"])
+
+
+@needs_ptxas
+def test_kernels_of_one_binary_have_the_registers_that_ptxas_names(tmp_path: Path) -> None:
+    loads = "".join(f"ld.global.v2.f64 {{%f{n}, %f{n + 1}}}, [%a+{8 * n}]; " for n in range(0, 20, 2))
+    stores = "".join(f"st.global.f64 [%a+{800 - 8 * n}], %f{n}; " for n in range(20))
+    entries = {"light": "st.global.u64 [%a], %a;", "heavy": f"{loads} bar.sync 0; {stores}"}
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n" + "".join(
+        f".visible .entry {name}(.param .u64 p) {{ .reg .b64 %a; .reg .f64 %f<20>; ld.param.u64 %a, [p]; {body} ret; }}\n"
+        for name, body in entries.items()
+    )
+    (tmp_path / "two.ptx").write_text(text)
+    command = [str(_find_ptxas(is_new=False)), "-v", "-arch=sm_90", "two.ptx", "-o", "two.cubin"]
+    log = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+    (tmp_path / "two.ptx").unlink()
+    named = dict(re.findall(r"entry function '(\w+)'[^U]*?Used (\d+) registers", log, re.DOTALL))
+    kernels = list(inspect_cache(open_cache(tmp_path)))
+    assert {k.artifact.name: str(k.resources.registers.value) for k in kernels} == named
+    assert named["light"] != named["heavy"]
+    assert [k.contradictions for k in kernels] == [(), ()]

@@ -75,7 +75,7 @@ def test_a_grid_that_launches_nothing_is_refused(command: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_access_outside_of_every_tensor_is_a_bug_that_is_told(command: str) -> None:
     result = run(command, x_ptr="fp16[4,1000]", grid="8")
-    assert result.exit_code == (1 if command == "predict" else 0)
+    assert result.exit_code == 1  # an error of memory, or nothing was ranked
     assert ("Out of bounds: LDG" if command == "predict" else "outside of every tensor") in said(result)
 
 
@@ -88,7 +88,7 @@ def test_a_kernel_that_does_not_end_in_time_is_told_with_the_limit(command: str)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_name_that_the_kernel_does_not_take_gets_a_note(command: str) -> None:
     result = run(command, misspelt="3")
-    assert result.exit_code == 0
+    assert result.exit_code == (0 if command == "predict" else 1)  # this machine code is not ranked
     assert "misspelt" in said(result)
 
 
@@ -100,7 +100,7 @@ def test_a_cache_without_launches_on_record_asks_for_one(command: str) -> None:
 
 
 def test_machine_code_without_its_control_codes_is_not_ranked() -> None:
-    (row,) = json.loads(run("rank", "--json", "--gpu", "H200").output)["rank"]
+    (row,) = json.loads(run("rank", "--json", "--gpu", "H200").stdout)["rank"]
     assert row["score"] is None
     assert row["fits"] is True
     assert row["missing_inputs"] == ["control codes, which need a cubin"]

@@ -216,7 +216,7 @@ def test_no_version_is_named_where_a_baseline_names_none() -> None:
 def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(CacheError, match=message) as refusal:
         parse_baseline(text, "b.json")
-    assert "inspect-kernel baseline CACHE -o b.json" in str(refusal.value.remedy)
+    assert "inspect-kernel baseline CACHE -o baseline.json" in str(refusal.value.remedy)
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,16 @@ def test_every_command_of_the_skill_runs(command: str, tmp_path: Path, monkeypat
     answer = CliRunner().invoke(cli.app, arguments)
     assert answer.exit_code in ((0, 1) if arguments[0] in ("diff", "try") else (0,)), answer.output
     assert answer.stdout
+
+
+def test_a_brief_prediction_as_json_has_the_costliest_lines() -> None:
+    words = ["predict", f"{FIXTURES}/3.6.0/sm_80/copy", "--grid", "8", "--json"]
+    for name in ("x_ptr", "y_ptr"):
+        words += ["--arg", f"{name}=fp16[4096]"]
+    words += ["--arg", "n=4096"]
+    full, brief = (json.loads(CliRunner().invoke(cli.app, [*words, *more]).stdout) for more in ([], ["--brief"]))
+    touching = [line["line"] for line in full["by_line"] if line["sectors"] or line["wavefronts"]]
+    assert 0 < len(touching) < len(full["by_line"])
+    assert {line["line"] for line in brief["by_line"]} <= set(touching)
+    assert len(brief["by_line"]) == min(MAX_LINES, len(touching))
+    assert brief["counters"] == full["counters"]

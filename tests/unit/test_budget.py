@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from saved import ROOT
+from saved import FIXTURES, ROOT
 from typer.testing import CliRunner
 
 from artifact_inspector.api.memory_errors import check_launches
 from artifact_inspector.cli import app
 from artifact_inspector.cli._launches import budget_seconds
+from artifact_inspector.compiling.ask.compile import compile_kernels
+from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
+from artifact_inspector.execution.interpreter.budget import _memory_mib, current_budget, limit_simulation
 from artifact_inspector.execution.interpreter.counters import BudgetSpent, StepCounters, StepLimitReached
 from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
@@ -40,6 +45,15 @@ def launches(tmp_path: Path, count: int) -> str:
     rows = [{"grid": [1 + number], "args": ARGUMENTS} for number in range(count)]
     file.write_text(json.dumps({"launches": rows}))
     return str(file)
+
+
+def test_the_next_command_after_a_ranking_shows_its_first_kernel(tmp_path: Path) -> None:
+    words = ("rank", str(FIXTURES / "3.6.0" / "sm_90" / "softmax"), "--launch", launches(tmp_path, 1))
+    ranking = run(*words).stdout
+    _, _, command = ranking.rpartition("\nnext   inspect-kernel ")
+    following = run(*shlex.split(command))
+    assert following.exit_code == 0, following.output
+    assert "softmax" in following.stdout
 
 
 def test_launches_beyond_the_budget_are_not_simulated_and_counted(tmp_path: Path) -> None:
@@ -96,7 +110,7 @@ def test_processes_share_a_budget() -> None:
 def test_a_simulation_stops_between_two_steps() -> None:
     with limit_simulation(0):
         counters = StepCounters(1)
-        with pytest.raises(BudgetSpent, match=""):
+        with pytest.raises(BudgetSpent):
             counters.spend_step(None)  # type: ignore[arg-type]
     counters = StepCounters(1, 2)
     counters.spend_step(None)  # type: ignore[arg-type]
@@ -104,6 +118,31 @@ def test_a_simulation_stops_between_two_steps() -> None:
     with pytest.raises(StepLimitReached) as stop:
         counters.spend_step(None)  # type: ignore[arg-type]
     assert stop.value.reason == "no end after 2 steps"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the most memory ever counts")
+def test_memory_that_was_given_back_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_MOST_SIMULATION_MIB", str(int(_memory_mib()) + 100))
+    with limit_simulation() as first:
+        block = bytearray(b"x" * (120 << 20))
+        assert first.is_spent()
+    del block
+    with limit_simulation() as second:
+        assert not second.is_spent()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the peak of memory is not told")
+def test_a_simulation_stops_where_a_process_takes_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("check-memory", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 2), "--json")
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_MOST_SIMULATION_MIB", "1")
+    short = run(*words)
+    assert short.exit_code == 3
+    reasons = [reason for report in json.loads(short.stdout)["launches"] for reason in report["undecided"]]
+    expected = "a process has taken more than 1 MiB; ARTIFACT_INSPECTOR_MOST_SIMULATION_MIB raises it"
+    assert all(expected in reason for reason in reasons)
+    assert len(reasons) >= 2
 
 
 def test_check_memory_stops_after_the_budget_and_decides_nothing(tmp_path: Path) -> None:
@@ -148,3 +187,96 @@ def test_a_check_whose_later_runs_exceed_the_budget_is_undecided(
     subjects = {reason.partition(":")[0] for reason in report.undecided}
     assert "shared memory of CTA 0" in subjects
     assert ("races in y_ptr" in subjects) == bool(suspects)
+
+
+DEFAULT = "ARTIFACT_INSPECTOR_MOST_SIMULATION_SECONDS"
+
+
+def test_a_diagnosis_beyond_the_budget_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`advise` stops after `--budget`, else after the default budget."""
+    words = ("advise", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 3), "--json")
+    complete = json.loads(run(*words, "--budget", "0").stdout)["kernels"]
+    assert [len(row["causes"]) for row in complete] == [1, 1, 1]
+    monkeypatch.setenv(DEFAULT, "0")
+    (row,) = json.loads(run(*words, "--budget", "0").stdout)["kernels"]
+    assert row["summary"] == "Not decided: the budget of 0 s of processor time is spent; --budget raises it."
+    assert row["causes"] == []
+    assert row["notes"][0].startswith("1 of 3 launches were diagnosed: the budget of 0 s")
+    (row,) = json.loads(run(*words, "--budget", "0.000001").stdout)["kernels"]
+    assert row["summary"].startswith("Not decided: the budget of 1e-06 s")
+    monkeypatch.setattr("artifact_inspector.api.remedy_search.search_remedies", lambda *_, **__: None)
+    assert json.loads(run(*words, "--budget", "100s").stdout)["kernels"] == complete
+
+
+@pytest.mark.long
+def test_a_search_for_remedies_says_that_its_budget_is_spent(tmp_path: Path) -> None:
+    from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
+
+    pytest.importorskip("triton")
+    compile_kernels([KernelRequest("softmax")], ["sm_90"], tmp_path / "cache")
+    (entry,) = open_cache(tmp_path / "cache").entries
+    (request,) = parse_document_of({"grid": [8], "args": ARGUMENTS}, "")
+    cause = Cause(CauseKind.FEW_BYTES, None, None, "x")
+    diagnosis = Diagnosis("k", "h", "sm_90", None, (8, 1, 1), 1.0, 1.0, (cause,), "x")
+    search = search_remedies((entry, request), diagnosis, lambda entries: None, tmp_path / "tried", budget=1e-6)
+    assert search.reason.startswith("No change was tried. Not all changes were tried: the budget of 1e-06 s")
+    assert search.reason.endswith("--budget raises it.")
+
+
+@pytest.mark.parametrize("view", [("--svg", "grid"), ("--html", "page.html")], ids=str)
+def test_pictures_and_pages_obey_the_budget(
+    view: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = launches(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    outcome = run("predict", str(SOFTMAX), "softmax", "--launch", file, "--budget", "0.000001", *view)
+    assert "--budget raises it" in " ".join(outcome.output.split())
+
+
+def test_residency_obeys_the_budget(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    compile_kernels([KernelRequest("softmax")], ["sm_90"], tmp_path / "cache")
+    words = ("predict", str(tmp_path / "cache"), "softmax", "--launch", launches(tmp_path, 1), "--svg", "residency")
+    assert "<svg" in run(*words).stdout
+    assert "--budget raises it" in " ".join(run(*words, "--budget", "0.000001").output.split())
+
+
+def test_prices_beyond_the_budget_are_unknown_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `regress`, `diff` and `try`."""
+    from artifact_inspector.api.pair_prices import predict_pair
+
+    (entry,) = open_cache(SOFTMAX).entries
+    (request,) = parse_document_of({"grid": [8], "args": ARGUMENTS}, "")
+    with limit_simulation(0):
+        price = predict_pair(entry, entry, request, None)
+    assert price.problem == "the budget of 0 s of processor time is spent; --budget raises it"
+    monkeypatch.setenv(DEFAULT, "0")
+    with limit_simulation():
+        assert predict_pair(entry, entry, request, None).problem.endswith(f"spent; {DEFAULT} raises it")
+
+
+@pytest.mark.parametrize("tool", ["predict", "rank", "advise"])
+def test_tools_of_agents_obey_the_default_budget(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from artifact_inspector.compiling.ask.manifest import add_to_manifest
+
+    pytest.importorskip("mcp")
+    from artifact_inspector.serving.catalog import TOOLS
+    from artifact_inspector.serving.mcp import call_tool
+    from artifact_inspector.serving.roots import AllowedDirectories
+    from artifact_inspector.serving.tool import ToolContext
+
+    cache = tmp_path / "cache"
+    shutil.copytree(SOFTMAX, cache / "softmax")
+    (entry,) = open_cache(cache).entries
+    rows = [{"hash": entry.hash, "kernel": "softmax", "grid": [1 + number], "args": ARGUMENTS} for number in range(40)]
+    add_to_manifest(cache, (), rows)
+    monkeypatch.setenv(DEFAULT, "0")
+    answer = call_tool(TOOLS[tool], ToolContext(AllowedDirectories([cache])), {"cache": str(cache), "tokens": 20_000})
+    text = json.dumps(answer.as_json())
+    assert f"{DEFAULT} raises it" in text
+    if tool == "predict":
+        assert answer.left_out.endswith(
+            f"39 launches: the budget of 0 s of processor time is spent; {DEFAULT} raises it"
+        )
+        assert answer.next is None

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files import cache as cache_module
 from artifact_inspector.files.cache import (
     cache_in_memory,
@@ -163,7 +164,7 @@ def test_directories_more_than_sixty_four_levels_down_are_counted_first_and_not_
     cache = open_cache(tmp_path)
     assert [a.directory for a in cache.entries] == [deep]
     result = CliRunner().invoke(app, [str(tmp_path)])
-    assert result.stderr.startswith(f"{tmp_path} is incomplete: .: 1 directories are nested more than 64 levels deep.")
+    assert result.stderr.startswith(f"{tmp_path} is incomplete: 1 directories are nested more than 64 levels deep.")
     assert cache.problems == cache.missing == ((".", "1 directories are nested more than 64 levels deep"),)
 
 
@@ -316,12 +317,12 @@ def test_a_named_pipe_is_not_opened(tmp_path):
 def test_an_unknown_stage_is_named_once_and_costs_nothing(tmp_path):
     entry(tmp_path / "x")
     entry(tmp_path / "x", "other")
-    for name in ("gemv.spv", "other.spv", "notes.txt"):
+    for name in ("gemv.vmfb", "other.vmfb", "notes.txt"):
         (tmp_path / "x" / name).write_text("?")
     cache = open_cache(tmp_path)
     assert [a.state for a in cache.entries] == ["complete", "complete"]
-    assert cache.problems == (("x", "unknown stage .spv is ignored"),)
-    assert {o.path for o in cache.others} == {"x/gemv.spv", "x/other.spv", "x/notes.txt"}
+    assert cache.problems == (("x", "unknown stage .vmfb is ignored"),)
+    assert {o.path for o in cache.others} == {"x/gemv.vmfb", "x/other.vmfb", "x/notes.txt"}
 
 
 def test_launch_metadata_is_a_known_file_and_no_problem(tmp_path):
@@ -392,6 +393,34 @@ def test_an_unknown_backend_is_told_and_the_stages_are_asked(tmp_path):
     entry(tmp_path / "x", metadata='{"target": {"backend": "xpu", "arch": "pvc"}, "num_warps": 4, "shared": 0}')
     assert only(tmp_path).target is None
     assert "xpu:pvc" in open_cache(tmp_path).problems[0].problem
+
+
+def test_a_cache_of_an_intel_gpu_has_its_ir_and_names_its_binary(tmp_path):
+    """As intel-xpu-backend-for-triton writes it: `spir_kernel` functions, `#ttig` layouts, a `.zebin`."""
+    source = next((FIXTURES / "3.6.0" / "sm_80" / "matmul_square").iterdir())
+    (tmp_path / source.name).mkdir()
+    for suffix in ("ttir", "ttgir", "llir"):
+        text = next(source.glob(f"*.{suffix}")).read_text()
+        text = text.replace("cuda:80", "xpu").replace("ptx_kernel void", "spir_kernel void")
+        text = text.replace("#ttg.nvidia_mma<{", "#ttig.dpas<{repeatCount = 8, systolicDepth = 8, executionSize = 16, ")
+        (tmp_path / source.name / f"k.{suffix}").write_text(text)
+    (tmp_path / source.name / "k.zebin").write_bytes(b"\x7fELF")
+    arch = {"architecture": 13136561920, "max_work_group_size": 1024, "gpu_subslice_count": 64}
+    metadata = {"name": "k", "num_warps": 4, "shared": 0, "target": {"backend": "xpu", "arch": arch, "warp_size": 16}}
+    (tmp_path / source.name / "k.json").write_text(
+        json.dumps({**metadata, "hash": "f" * 64, "triton_version": "3.6.0"})
+    )
+    cache = open_cache(tmp_path)
+    assert not cache.missing
+    assert [(Path(path).name, kind) for path, kind in cache.others] == [
+        ("k.zebin", "device binary of an Intel GPU, not read")
+    ]
+    (problem,) = cache.problems
+    assert problem.problem.endswith("It is an Intel GPU: only TTIR, TTGIR and LLIR are read.")
+    (kernel,) = inspect_cache(cache)
+    assert [stage.value for stage in kernel.stages] == ["ttir", "ttgir", "llir"]
+    assert {region.verdict for region in kernel.last.regions} >= {"serial"}
+    assert kernel.resources.registers.value is None
 
 
 def test_names_that_would_write_to_the_terminal_are_made_printable(tmp_path):
@@ -611,3 +640,22 @@ def test_a_deleted_working_directory_is_an_error_with_a_remedy(tmp_path: Path) -
     )
     assert done.returncode == 3
     assert "The working directory no longer exists." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "gaps"),
+    [
+        ("ttir ttgir llir ptx cubin json", ()),
+        ("ttir llir ptx", ("ttgir",)),
+        ("ttgir cubin", ("llir", "ptx")),
+        ("ttir hsaco", ("ttgir", "llir", "amdgcn")),
+        ("cubin json", ()),
+        ("source ttgir llir ptx", ()),
+        ("json", ()),
+    ],
+)
+def test_stages_that_lack_between_others_are_gaps(tmp_path: Path, suffixes: str, gaps: tuple[str, ...]) -> None:
+    for suffix in suffixes.split():
+        (tmp_path / f"k.{suffix}").write_text("{}")
+    entries = open_cache(tmp_path).entries
+    assert [entry.gaps for entry in entries] == ([gaps] if entries else [])

@@ -22,12 +22,12 @@ from rich.console import Console
 from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
-from artifact_inspector.compiling.ask.capturing import capture, find_kernels, find_notes
+from artifact_inspector.compiling.ask.capturing import CapturedKernel, Launch, capture, find_kernels, find_notes
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches, read_manifest
 from artifact_inspector.compiling.ask.process import Interpreter
-from artifact_inspector.compiling.ask.running import _describe_failure
+from artifact_inspector.compiling.ask.running import ProgramRun, _describe_failure
 from artifact_inspector.compiling.capture.devices import device_of
-from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.recorder import CallSite, Recorder
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.execution.launch_requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
@@ -89,6 +89,7 @@ def line_of(text: str, file: str = "script.py") -> int:
     return next(n for n, line in enumerate(Path(file).read_text().splitlines(), 1) if text in line)
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
     command = program(SCALE, "\nfor _ in range(3):\n    wrapper(1000)\nwrapper(4096)\n")
@@ -119,16 +120,60 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
     assert re.search(r"\.amdgcn_target .*gfx942", (amd / "scale.amdgcn").read_text())
 
 
-@needs_triton
-def test_a_narrow_table_of_what_was_captured_keeps_the_constants(program, tmp_path):
-    runs = capture_program(program(SCALE, "\nwrapper(1000)\n", name=f"{'long' * 9}.py"), ["sm_80"], tmp_path / "out")
-    console = Console(width=80)
+def _captured(digit: str, block: int, *launches: Launch, tuned: int = 0) -> CapturedKernel:
+    constants = {"BLOCK": str(block), "UNUSED": "None"}
+    options = {"num_warps": 4, "num_stages": 3}
+    site = CallSite("lib/cache.py:378", "script.py:9")
+    hash_ = digit * 64
+    return CapturedKernel(
+        "scale", hash_, parse_target("sm_90"), {}, constants, options, launches, tuned, site, 0.1, Path(hash_), None, None
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_has_one_row_per_launched_variant_with_what_varies_and_the_callers_line(width):
+    launch = Launch((8, 1, 1), "lib/cache.py:378", "script.py:7", 3)
+    kernels = (
+        _captured("a", 128, launch, tuned=2),
+        *(_captured(digit, block, tuned=2) for digit, block in (("b", 256), ("c", 512))),
+        _captured("d", 64, Launch((2, 2, 1), "lib/cache.py:378", "script.py:8", 1)),
+    )
+    console = Console(width=width)
     with console.capture() as printed:
-        console.print(captured_table(runs, tmp_path / "out"))
-    lines = printed.get().splitlines()  # the title may take several
-    assert sum("constants" in line for line in lines) == sum("BLOCK=128" in line for line in lines) == 1
+        console.print(captured_table([ProgramRun(parse_target("sm_90"), 0, "", kernels, (), None)], Path("out")))
+    title, _, heading, *rows = printed.get().splitlines()
+    assert title == "4 of 4 kernels captured for sm_90 into out"
+    assert heading.split() == ["kernel", "hash", "variant", "launches", "tuned", "grid", "launched", "at"]
+    assert sorted(" ".join(rows).split()) == sorted(
+        [
+            "scale",
+            "aaaaaa",
+            "w4",
+            "s3",
+            "BLOCK=128",
+            "3",
+            "+2",
+            "8",
+            "script.py:7",
+            "scale",
+            "dddddd",
+            "w4",
+            "s3",
+            "BLOCK=64",
+            "1",
+            "2×2",
+            "script.py:8",
+        ]
+    )
 
 
+def test_the_note_on_configurations_names_three_kernels():
+    tuned = [{"event": "tuned", "name": f"k{n}", "target": "sm_90", "compiled": 3, "configs": 9} for n in range(5)]
+    (note,) = find_notes(tuned)
+    assert note.text.endswith(": 3 of 9 of k0, 3 of 9 of k1, 3 of 9 of k2 and 2 more kernels.")
+
+
+@pytest.mark.long
 @needs_triton
 def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(program, module, tmp_path, monkeypatch):
     import triton
@@ -149,6 +194,7 @@ def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(program
     assert asked.asm["ptx"] == (kernel.directory / "scale.ptx").read_text()
 
 
+@pytest.mark.long
 @needs_triton
 def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in_all(program, tmp_path):
     command = program(
@@ -187,6 +233,7 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     assert tuned == {one.hash: -(-1000 // int(one.constexprs["BLOCK"])) for one in run.kernels}
 
 
+@pytest.mark.long
 @needs_triton
 def test_nothing_is_on_record_of_a_launch_of_what_does_not_compile(program, tmp_path):
     command = program(
@@ -210,7 +257,7 @@ def test_nothing_is_on_record_of_a_launch_of_what_does_not_compile(program, tmp_
 
 
 @needs_torch
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_path):
     command = program(
         """
@@ -278,6 +325,31 @@ def test_what_torch_compile_makes_is_captured(program, tmp_path, monkeypatch):
 
 
 @needs_torch
+@pytest.mark.exhaustive
+def test_kernels_of_an_aotinductor_export_are_captured(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    command = program(
+        """
+        import torch
+        class Half(torch.nn.Module):
+            def forward(self, x):
+                return (torch.nn.functional.gelu(x) * 2).sum(-1)
+        with torch.no_grad():
+            x = torch.randn(64, 512, device="cuda", dtype=torch.float16)
+            exported = torch.export.export(Half(), (x,))
+            try:
+                torch._inductor.aoti_compile_and_package(exported, package_path="model.pt2")
+            except Exception as error:
+                assert "cuda.h" in str(error), error  # its C++ needs CUDA
+        """
+    )
+    (run,) = capture_program(command, ["sm_90"], tmp_path / "out")
+    assert run.status == 0, run.output
+    assert {kernel.name for kernel in run.kernels} == {"triton_per_fused_gelu_mul_sum_0"}
+
+
+@pytest.mark.long
+@needs_torch
 def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
     command = program(
         """
@@ -312,6 +384,7 @@ def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(progra
     assert first.problem is None  # the traceback says it
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_killed_program_keeps_what_was_captured_until_then(program, tmp_path):
     command = program(
@@ -365,7 +438,11 @@ def test_a_refused_kernel_is_a_row_and_the_program_goes_on(program, tmp_path):
         def wrong(x, BLOCK: tl.constexpr):
             tl.store(x + tl.arange(0, BLOCK), no_such_name)
 
-        wrong[(1,)](Pointer(), BLOCK=32)
+        from triton._C.libtriton import nvidia
+        from triton.runtime.cache import get_cache_manager
+
+        nvidia.cublas.CublasLt(None).matmul(Pointer(), Pointer(), Pointer())
+        get_cache_manager(wrong[(1,)](Pointer(), BLOCK=32).hash)
         wrapper(1000)
         """,
     )
@@ -378,6 +455,7 @@ def test_a_refused_kernel_is_a_row_and_the_program_goes_on(program, tmp_path):
     assert run.status == 0
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_compile_that_takes_too_long_costs_its_own_row(program, tmp_path):
     (run,) = capture_program(program(SCALE, "\nwrapper(1000)\n"), ["sm_80"], tmp_path / "out", time_limit=0.01)
@@ -385,6 +463,7 @@ def test_a_compile_that_takes_too_long_costs_its_own_row(program, tmp_path):
     assert run.status == 0
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_path):
     command = program(
@@ -413,6 +492,7 @@ def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_pa
     assert [launch.count for launch in kernel.launches] == [1]
 
 
+@pytest.mark.long
 @needs_triton
 def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, tmp_path, monkeypatch):
     lent = {"TRITON_HIP_LLD_PATH": "/some/ld.lld", "PYTHONPATH": "/its/own"}
@@ -439,10 +519,11 @@ def test_another_triton_takes_the_place_of_python_and_of_nothing_else(tmp_path: 
         capture_program(["/bin/sh", *here], ["sm_80"], tmp_path, triton=own)
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_leaves_no_half_of_a_compile_and_none_that_goes_on(program, tmp_path):
     endless = "\nfor stages in range(1, 10**6):\n    scale[(1,)](Pointer(), 1000, 1, BLOCK=128, num_stages=stages)\n"
     out = tmp_path / "out"
-    (run,) = capture_program(program(SCALE, endless), ["sm_80"], out, seconds=4)
+    (run,) = capture_program(program(SCALE, endless), ["sm_80"], out, seconds=6)
     left = sorted(path.name for path in out.iterdir())
     assert run.kernels
     assert not [name for name in left if name.startswith(".compiling-")]
@@ -683,6 +764,7 @@ def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(
         assert run.notes[0].text == "The program was stopped after 5 launches."
 
 
+@pytest.mark.long
 @needs_torch
 def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
     command = program(SCALE, "\nimport time\nwrapper(1000)\ntime.sleep(600)\n")
@@ -694,7 +776,7 @@ def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
 
 
 @needs_torch
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_inductor_tunes_is_captured_and_can_be_reset(program, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     command = program(

@@ -91,6 +91,7 @@ def test_warnings_of_both_are_warnings():
     assert (mlir.kind, mlir.source, ptxas.kind, ptxas.code) == ("warning", None, "warning", None)
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_compile_keeps_what_was_said_of_a_dot_at_its_line_and_changes_no_key(tmp_path, monkeypatch):
     monkeypatch.delenv("MLIR_ENABLE_DIAGNOSTICS", raising=False)
@@ -104,6 +105,7 @@ def test_a_compile_keeps_what_was_said_of_a_dot_at_its_line_and_changes_no_key(t
     assert "MLIR_ENABLE_DIAGNOSTICS" not in kernel.artifact.metadata
 
 
+@pytest.mark.long
 @needs_triton
 def test_the_spills_that_ptxas_tells_of_are_those_that_the_cubin_has(tmp_path):
     place = Path(__file__).parents[2] / "fixtures" / "sources" / "register_spill.py"

@@ -47,6 +47,7 @@ def test_one_kernel_for_both_vendors_lands_in_one_cache(tmp_path):
     assert re.search(r"^\s*\.amdgcn_target .*gfx90a", (amd / "softmax_kernel.amdgcn").read_text(), re.M)
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_file_that_is_called_like_a_library_hides_none(tmp_path, monkeypatch):
     shutil.copy(Path(__file__).parents[2] / "fixtures" / "sources" / "copy.py", tmp_path)
@@ -57,6 +58,7 @@ def test_a_file_that_is_called_like_a_library_hides_none(tmp_path, monkeypatch):
     assert made.directory.is_dir()
 
 
+@pytest.mark.long
 @needs_triton
 def test_pointers_of_amd_kernels_reach_less_than_2_gib_as_in_a_launch(tmp_path):
     (result,) = compile_reference(["softmax"], ["gfx942"], tmp_path)
@@ -77,6 +79,7 @@ def test_a_refused_compile_is_a_row_with_the_compilers_message_and_costs_no_othe
     assert made.message is None
 
 
+@pytest.mark.long
 @needs_triton
 def test_no_compile_takes_longer_than_it_may(tmp_path):
     (result,) = compile_reference(["flash_attention"], ["sm_75"], tmp_path, time_limit=0.02)
@@ -230,6 +233,7 @@ def test_a_configuration_is_told_by_what_it_asks_for(monkeypatch):
     assert str(_read_config(chosen)) == "BLOCK=128 num_warps=4 num_stages=0 num_consumer_groups=2"
 
 
+@pytest.mark.long
 @needs_triton
 def test_configurations_are_compiled_as_many_as_are_asked_for(source, tmp_path):
     requests = [ask(source, configs=configs) for configs in ("all", 2, 9)]
@@ -238,6 +242,7 @@ def test_configurations_are_compiled_as_many_as_are_asked_for(source, tmp_path):
     assert (warps[:4], warps[4:6], warps[6:]) == ([1, 2, 4, 8], [1, 4], [1, 2, 4, 8])
 
 
+@pytest.mark.long
 @needs_triton
 def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, tmp_path):
     constants = {"LENGTH": 100, "BLOCK": 64, "DTYPE": ConstantText("tl.float16")}
@@ -247,6 +252,7 @@ def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, 
     assert (result.constants["BLOCK"], result.constants["EVEN"], result.constants["DTYPE"]) == (64, False, "fp16")
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missing(source, tmp_path):
     request = ask(source, signature="*fp32:16,*fp32:16,i32,LENGTH=128", constexprs={})
@@ -257,6 +263,7 @@ def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missin
     assert "--const LENGTH=… --const EVEN=…" in refused.remedy
 
 
+@pytest.mark.long
 @needs_triton
 def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once(source, tmp_path):
     requests = [ask(source, configs="all"), KernelRequest("softmax")]
@@ -301,6 +308,7 @@ NO_KERNELS = [
 """Place, what is said of it, and what to do."""
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(source, tmp_path):
     (tmp_path / "broken.py").write_text("def (")
@@ -317,6 +325,7 @@ def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(source,
     assert made.message is None
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_file_that_never_imports_is_ended_and_costs_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr("artifact_inspector.compiling.ask.process.IMPORT_SECONDS", 4.0)
@@ -344,7 +353,7 @@ def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
 def test_an_interrupted_sweep_leaves_whole_entries_and_no_compiler(tmp_path):
     code = (
         "import sys; from pathlib import Path; from artifact_inspector.compiling import compile_reference\n"
-        "compile_reference([], ['sm_80', 'sm_90', 'gfx942'], Path(sys.argv[1]), progress=lambda row: print(row.kernel, flush=True))"
+        "compile_reference(['softmax', 'layer_norm', 'matmul_square'], ['sm_80', 'sm_90', 'gfx942'], Path(sys.argv[1]), progress=lambda row: print(row.kernel, flush=True))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -385,6 +394,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
 HERE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artifact-inspector" / "triton"
 
 
+@pytest.mark.long
 @needs_triton
 @pytest.mark.parametrize("version", ["3.2.0", "3.3.1"])
 def test_an_autotuner_that_asks_the_driver_when_it_is_made_is_compiled(tmp_path, version):
@@ -397,6 +407,7 @@ def test_an_autotuner_that_asks_the_driver_when_it_is_made_is_compiled(tmp_path,
     assert {entry.num_warps for entry in open_cache(tmp_path / "out").entries} == {1, 2}
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_reference_kernel_has_the_configurations_that_its_page_tells_of(tmp_path):
     request = KernelRequest("matmul_grouped", configs=2)

@@ -6,11 +6,14 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import fsspec
@@ -23,6 +26,7 @@ from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import open_cache, open_location
 from artifact_inspector.files.containers import unpack
+from artifact_inspector.files.remote_index import open_shared_index
 from artifact_inspector.model.limits import ARCHIVE_MEMBERS, ARCHIVE_MIB
 
 CACHE = FIXTURES / "3.6.0" / "sm_80"
@@ -251,6 +255,7 @@ with gzip.open(root / "deep.ndjson.gz", "wb", 1) as bomb:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="limits of Linux")
 def test_bombs_are_named_within_a_gibibyte(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", BOMBS, str(tmp_path)], check=True)
@@ -267,3 +272,173 @@ def test_bombs_are_named_within_a_gibibyte(tmp_path: Path) -> None:
         assert done.returncode == 3, (bomb, done.stdout, done.stderr[-500:])
         assert bomb.name in done.stderr, (bomb, done.stderr[-500:])
         assert "Traceback" not in done.stderr
+
+
+def test_a_directory_of_archives_reads_as_their_directories(
+    tmp_path: Path, softmax: tuple[dict[str, bytes], str]
+) -> None:
+    directory = tmp_path / "runs"
+    (directory / "night").mkdir(parents=True)
+    write_zip(directory / "a.zip", softmax[0])
+    write_tar(directory / "night" / "b.tgz", softmax[0])
+    (directory / "lit.mlir").write_text("tt.func @lit() {\n  tt.return\n}\n")
+    (directory / "notes.txt").write_text("?")
+    cache = open_cache(directory)
+    names = {(entry.display_name, entry.directory.split("/")[0]) for entry in cache.entries}
+    assert names == {("softmax_kernel", "a.zip"), ("softmax_kernel", "night"), ("lit", "lit.mlir")}
+    assert not cache.problems
+    assert run(str(directory))[0] == 0
+    # beside kernels they are named, not read
+    (directory / "kernel.ttir").write_text("tt.func @k() {\n  tt.return\n}\n")
+    cache = open_cache(directory)
+    assert [entry.stem for entry in cache.entries] == ["kernel"]
+    assert {problem.path for problem in cache.missing} == {"a.zip", "night/b.tgz"}
+
+
+def test_archives_of_a_directory_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        write_zip(tmp_path / f"{name}.zip", {f"{name}/k.ptx": b"// " + bytes(600_000) + PTX.read_bytes()})
+    monkeypatch.setenv(ARCHIVE_MIB.variable, "1")
+    cache = open_cache(tmp_path)
+    assert [entry.directory for entry in cache.entries] == ["a.zip/a"]
+    assert "unpacking stopped: more than 1 MiB" in cache.problems[0].problem
+
+
+def test_half_a_cache_says_first_what_is_missing(tmp_path: Path, softmax: tuple[dict[str, bytes], str]) -> None:
+    for name, content in softmax[0].items():
+        if not name.endswith((".ptx", ".sass", ".cubin", ".llir")):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(content)
+    (tmp_path / ("EMPTY" * 11)[:52]).mkdir()
+    done = CliRunner().invoke(app, [str(tmp_path), "--no-index"])
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        f"{tmp_path} is incomplete: 1 of 1 kernels have no machine code; they end: 1 at ttgir (1 more)."
+    )
+    assert open_cache(tmp_path).missing[1].problem == "1 directories are empty, as failed compiles leave them"
+    assert not open_cache(CACHE).missing
+    (tmp_path / "none").mkdir()
+    done = CliRunner().invoke(app, [str(tmp_path / "none")])
+    assert (done.exit_code, done.stderr.splitlines()[0].endswith("none. It is empty.")) == (3, True)
+
+
+def write_database(path: Path, statement: str, insert: str, rows: list[tuple]) -> Path:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.executemany(insert, rows)
+    connection.commit()
+    connection.close()
+    return path
+
+
+ENTRIES = (
+    "CREATE TABLE entries (cache_key TEXT NOT NULL, filename TEXT NOT NULL, data BLOB NOT NULL, "
+    "PRIMARY KEY (cache_key, filename)) WITHOUT ROWID"
+)
+
+
+def test_an_sqlite_cache_of_triton_reads_as_its_directory(
+    tmp_path: Path, softmax: tuple[dict[str, bytes], str]
+) -> None:
+    rows = [(*name.split("/"), data) for name, data in softmax[0].items()]
+    (tmp_path / "cache").mkdir()
+    path = write_database(
+        tmp_path / "cache" / "triton-cache-v1.sqlite3", ENTRIES, "INSERT INTO entries VALUES (?, ?, ?)", rows
+    )
+    before = path.read_bytes()
+    assert run(str(path), "--json") == (0, softmax[1])
+    assert json.loads(run(str(tmp_path / "cache"), "--json")[1])["kernels"][0]["facts"]
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+
+
+def test_an_sqlite_cache_of_cutile_has_its_cubins(tmp_path: Path) -> None:
+    cubin = next(FIXTURES.rglob("*.cubin")).read_bytes()
+    statement = "CREATE TABLE cache (key TEXT PRIMARY KEY, blob BLOB NOT NULL, blob_size INTEGER, atime REAL)"
+    path = write_database(
+        tmp_path / "cache.db", statement, "INSERT INTO cache VALUES (?, ?, ?, 0)", [("ab" * 32, cubin, len(cubin))]
+    )
+    (entry,) = open_cache(path).entries
+    assert (entry.hash, entry.state, entry.target.arch[:3]) == ("ab" * 32, "partial", "sm_")
+    assert entry.files["cubin"].read_bytes() == cubin
+
+
+def test_a_package_of_aotinductor_has_its_binaries(tmp_path: Path) -> None:
+    cubin = next(FIXTURES.rglob("*.cubin")).read_bytes()
+    files = {"model/version": b"1", "model/data/aotinductor/model/triton_red_0.cubin": cubin}
+    (entry,) = open_cache(write_zip(tmp_path / "model.pt2", files)).entries
+    assert (entry.stem, entry.files["cubin"].read_bytes()) == ("triton_red_0", cubin)
+
+
+def c_source(binary: bytes, vendor: str) -> str:
+    """What `triton.tools.compile` writes, from the installed Triton's own template."""
+    import triton
+
+    template = Path(triton.__file__).parent / "tools" / "extra" / vendor / "compile.c"
+    values = {
+        "bin_size": len(binary), "bin_data": ", ".join(f"0x{byte:02x}" for byte in binary), "num_warps": 8, "shared": 64,
+        "kernel_name": "add_0123abcd_0d1d", "triton_kernel_name": "add_kernel", "signature": "", "full_signature": "",
+    }  # fmt: skip
+    names = re.findall(r"(?<!\{)\{(\w+)\}", template.read_text())
+    return template.read_text().format(**dict.fromkeys(names, "1") | values)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Needs Triton (Linux).")
+@pytest.mark.parametrize(("vendor", "suffix"), [("cuda", "cubin"), ("hip", "hsaco")])
+def test_a_c_file_of_triton_has_its_binary(tmp_path: Path, vendor: str, suffix: str) -> None:
+    binary = next(FIXTURES.rglob("*.cubin")).read_bytes()
+    path = tmp_path / "out" / "add.0123abcd_0d1d.c"
+    path.parent.mkdir()
+    path.write_text(c_source(binary, vendor))
+    for cache in (open_cache(path), open_cache(path.parent)):
+        (entry,) = cache.entries
+        assert (entry.name, entry.num_warps, entry.shared_bytes) == ("add_kernel", 8, 64)
+        assert entry.files[suffix].read_bytes() == binary
+    path.write_text("/* clang-format off */\n#include <cuda.h>\nint x;\n")
+    with pytest.raises(CacheError, match=r"triton\.tools\.compile did not write it"):
+        open_cache(path)
+
+
+def test_hostile_databases_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("k", "k.ptx", PTX.read_bytes()), ("..", "x.ptx", b"1"), ("k", "../x.ptx", b"1"), ("k", "n.ptx", 7)]
+    path = write_database(tmp_path / "x.sqlite3", ENTRIES, "INSERT INTO entries VALUES (?, ?, ?)", rows)
+    cache = open_cache(path)
+    assert [entry.stem for entry in cache.entries] == ["k"]
+    assert sorted(problem.problem.split(": ")[1] for problem in cache.problems) == [
+        "its name leads out of the cache", "its name leads out of the cache", "not a file",
+    ]  # fmt: skip
+    (tmp_path / "half.sqlite3").write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CacheError, match=r"damaged|no kernel cache"):
+        open_cache(tmp_path / "half.sqlite3")
+    write_database(tmp_path / "view.sqlite3", "CREATE TABLE t (x)", "INSERT INTO t VALUES (?)", [(1,)])
+    connection = sqlite3.connect(tmp_path / "view.sqlite3")
+    connection.execute(
+        "CREATE VIEW entries AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+        "SELECT 'k' AS cache_key, 'k.ptx' AS filename, x AS data FROM c"
+    )
+    connection.commit()
+    connection.close()
+    with pytest.raises(CacheError, match="no kernel cache"):
+        open_cache(tmp_path / "view.sqlite3")
+    monkeypatch.setenv(ARCHIVE_MIB.variable, "1")
+    big = [("a", f"{n}.ptx", bytes(300_000)) for n in range(4)]
+    path = write_database(tmp_path / "big.sqlite3", ENTRIES, "INSERT INTO entries VALUES (?, ?, ?)", big)
+    with pytest.raises(CacheError, match="more than 1 MiB"):
+        open_cache(path)
+
+
+class _NoCredentialsError(Exception):
+    """As those of botocore, which are no OSError."""
+
+
+def test_what_a_file_system_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = fsspec.filesystem("memory")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise _NoCredentialsError("Unable to locate credentials")
+
+    for method in ("isfile", "find", "exists"):
+        monkeypatch.setattr(type(system), method, refuse)
+    for opens in (open_location, open_shared_index):
+        with pytest.raises(CacheError, match=r"memory://x/y cannot be read: Unable to locate credentials\."):
+            opens(Path("memory://x/y"))

@@ -259,6 +259,7 @@ def test_a_small_cubin_that_lists_its_code_many_times_reaches_no_tool(tmp_path: 
     assert "/*0000*/" in disassemble(repeated(0), bomb)
 
 
+@pytest.mark.long
 def test_the_real_tool_has_limits_on_a_cubin_that_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """2000 copies of one kernel take nvdisasm a minute and 3 GiB: here it ends by its limits."""
     nvdisasm = find_disassembler()
@@ -273,6 +274,7 @@ def test_the_real_tool_has_limits_on_a_cubin_that_costs_much(monkeypatch: pytest
     assert "EXIT" in disassemble(repeated(0), nvdisasm)
 
 
+@pytest.mark.long
 def test_a_tool_gets_memory_by_the_size_of_its_file(tmp_path: Path) -> None:
     hungry = tool(tmp_path, f"time.sleep(0.3); held = bytearray(1 << 30)\n{GOOD}")
     with pytest.raises(CacheError, match="bytearray"):

@@ -20,8 +20,15 @@ pytest.importorskip("pygls")
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+from artifact_inspector.api.advice import headline
+from artifact_inspector.api.advice_cluster import Advice
+from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.errors import UsageError
-from artifact_inspector.serving.kernel_variants import KernelVariants, find_kernels, parse_comment
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.objdump import binary_disassembler
+from artifact_inspector.serving import remedy_edit
+from artifact_inspector.serving.kernel_variants import KernelVariants, find_kernels, parse_comment, with_launch
+from artifact_inspector.serving.lsp import _find_remedy, _OpenFile
 
 KERNEL = "3.6.0/sm_80/masked_add"
 SOURCE = FIXTURES / "sources" / "masked_add.py"
@@ -56,6 +63,20 @@ class Editor:
         found = await self.server.text_document_hover_async(place)
         return "" if found is None else found.contents.value
 
+    async def advise(self, line: int) -> tuple[list[str], Any]:
+        """The titles of the actions on a line, and the answer to the first."""
+        at = types.Position(line - 1, 0)
+        document = types.TextDocumentIdentifier(self.uri)
+        params = types.CodeActionParams(document, types.Range(at, at), types.CodeActionContext([]))
+        actions = await self.server.text_document_code_action_async(params) or []
+        request = types.ExecuteCommandParams(actions[0].command, actions[0].arguments)
+        return [one.title for one in actions], await self.server.workspace_execute_command_async(request)
+
+    async def lenses(self) -> list[tuple[int, str]]:
+        params = types.CodeLensParams(types.TextDocumentIdentifier(self.uri))
+        found = await self.server.text_document_code_lens_async(params) or []
+        return [(lens.range.start.line + 1, lens.command.title) for lens in found]
+
     async def hints(self) -> dict[int, str]:
         whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
         asked = types.InlayHintParams(types.TextDocumentIdentifier(self.uri), whole)
@@ -89,6 +110,8 @@ async def _session(directory: Path) -> dict[str, Any]:
         told["hover def"], told["hover load"] = await editor.hover(first), await editor.hover(load)
         told["hover elsewhere"] = await editor.hover(1)
         told["hints"] = await editor.hints()
+        told["lenses"] = await editor.lenses()
+        told["action"], told["headline"] = await editor.advise(first)
         told["moved"] = await editor.edit(f"# one\n# two\n{text}")
         told["moved hints"] = await editor.hints()
         told["stale"] = await editor.edit(text.replace("tl.load(x_ptr", "2 * tl.load(x_ptr"))
@@ -119,6 +142,20 @@ def codes(diagnostics: list[types.Diagnostic]) -> list[tuple[Any, int]]:
 def test_the_server_offers_hovers_and_hints(told: dict[str, Any]) -> None:
     assert told["capabilities"].hover_provider
     assert told["capabilities"].inlay_hint_provider
+
+
+def test_the_action_on_a_kernel_answers_with_its_headline(told: dict[str, Any]) -> None:
+    assert told["action"] == ["Name what takes the time of masked_add on sm_80"]
+    (entry,) = open_cache(FIXTURES / KERNEL).entries
+    assert told["headline"] == headline(entry, binary_disassembler())
+
+
+def test_a_lens_over_the_kernel_names_its_variant_and_worst_finding(told: dict[str, Any]) -> None:
+    worst = next(one for one in told["open"] if one.code == "AI006").message.removesuffix(" [sm_80]")
+    ((line, title),) = told["lenses"]
+    assert line == line_of(told["text"], "def masked_add")
+    assert title == f"sm_80 w4 s3 · {worst}"
+    assert title in told["hover def"]
 
 
 def test_findings_stand_on_their_lines_with_severity_code_and_page(told: dict[str, Any]) -> None:
@@ -199,12 +236,70 @@ def test_a_launch_on_record_tells_what_a_line_will_execute(tmp_path: Path) -> No
     (form,) = KernelVariants([tmp_path / "cache"], out_directory=tmp_path / "out").newest_variants(
         file, kernel, is_saved=True
     )
+    assert form.launch is None, "findings do not wait for a simulation"
+    form = with_launch(form)
     assert form.launch is not None
+    assert form.launch.time is None or form.launch.time.bound in form.lens
+    newer = tmp_path / "cache" / "newer"
+    shutil.copytree(metadata.parent, newer)
+    told = json.loads((newer / "copy.json").read_text())
+    (newer / "copy.json").write_text(json.dumps({**told, "hash": "f" * 64}))
+    os.utime(newer / "copy.json", (2**32, 2**32))
+    (launched,) = KernelVariants([tmp_path / "cache"], out_directory=tmp_path / "out").newest_variants(
+        file, kernel, is_saved=True
+    )
+    assert launched.kernel.artifact.hash == form.kernel.artifact.hash, "the launched one, not the newest"
     load = line_of(file.read_text(), "tl.load(")
     said = next(one for one in form.describe_line(load, kernel.def_line) if one.startswith("a launch of 8×1×1 CTAs: "))
     # 4096 elements of two bytes in sectors of 32, loaded and stored
     assert "512 sectors" in said
     assert "instructions executed" in said
+
+
+@pytest.mark.parametrize(("target", "instruction"), [("sm_80", "mma.sync"), ("gfx942", "v_mfma")])
+def test_a_hover_on_a_dot_names_its_instructions(target: str, instruction: str, tmp_path: Path) -> None:
+    source = FIXTURES / "sources" / "bias_after_loop.py"
+    (kernel,) = find_kernels(source.read_text()) or ()
+    cache = FIXTURES / "3.6.0" / target / "bias_after_loop"
+    (form,) = KernelVariants([cache], out_directory=tmp_path).newest_variants(source, kernel, is_saved=False)
+    said = form.describe_line(line_of(source.read_text(), "tl.dot("), kernel.def_line)
+    (last,) = (file for name in ("*.ptx", "*.amdgcn") for file in cache.rglob(name))
+    count = sum(line.split()[:1] != [] and instruction in line.split()[0] for line in last.read_text().splitlines())
+    counts = [int(one.split()[3]) for one in said if one.startswith("dot in ") and f" × {instruction}" in one]
+    assert sum(counts) == count > 0
+
+
+def test_the_remedy_is_an_edit_of_the_text_that_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(shutil.copy(SOURCE, tmp_path))
+    shutil.copytree(FIXTURES / KERNEL, tmp_path / "cache", copy_function=shutil.copyfile)
+    text = file.read_text()
+    changed = text.replace("    x = tl.load", "    # first\n    x = tl.load").replace("import triton\n", "", 1)
+    document = _OpenFile(file)
+    document.set_text(text)
+    (kernel,) = document.kernels
+    variants = KernelVariants([tmp_path / "cache"], out_directory=tmp_path / "out")
+    document.variants = {kernel.name: variants.newest_variants(file, kernel, is_saved=True)}
+    document.digests = {kernel.name: kernel.digest}
+    option = Remedy("num_warps=8", None, 2.0, (), "spills", True)
+    edit = Remedy("line 12: other", "patch", 1.5, ("precision",), "spills", True)
+    search = RemedySearch((option, edit), 9, "", {"patch": changed})
+    asked = []
+    monkeypatch.setattr(remedy_edit, "advise_launch", lambda *job: asked.append(job) or Advice(None, search))
+    edits, sentence = _find_remedy(document, text, kernel.name, "sm_80")
+    lines = text.splitlines(True)
+    for one in reversed(edits):
+        lines[one.range.start.line : one.range.end.line] = [one.new_text]
+    assert "".join(lines) == changed
+    assert len(edits) == 2, "lines between the changes stay"
+    assert sentence == "line 12: other: predicted 1.50 times as fast; it costs precision."
+    assert asked[0][2].kernel == f"{file}:{kernel.name}"
+    assert _find_remedy(document, f"{text}#", kernel.name, "sm_80")[0] == [], "the text is not the one on disk"
+    assert len(asked) == 1
+    search = RemedySearch((option,), 9, "")
+    assert _find_remedy(document, text, kernel.name, "sm_80") == (
+        [], f"No edit of {kernel.name} helps: num_warps=8 is no edit of the kernel. Set it where {kernel.name} is launched."
+    )  # fmt: skip
+    assert _find_remedy(document, text, kernel.name, "sm_90") == ([], f"{kernel.name} is not compiled for sm_90.")
 
 
 def test_a_comment_says_how_a_kernel_is_compiled_on_save(tmp_path: Path) -> None:

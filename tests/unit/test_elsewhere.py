@@ -10,6 +10,7 @@ from saved import FIXTURES, saved
 
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache
+from artifact_inspector.formats.mlir.rewriting import with_default_precisions
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
 from artifact_inspector.report.console import to_text
@@ -71,3 +72,13 @@ def test_where_it_cannot_be_compiled_the_reason_and_the_command_stand_there() ->
 
 def test_its_own_target_is_not_compiled_for_again() -> None:
     assert compile_for_targets(saved(KERNEL).facts, [parse_target("sm_80")]) == ()
+
+
+def test_precisions_are_the_defaults_of_the_other_target() -> None:
+    amd = "%1 = tt.dot %a, %b, %c : tensor<16x16xf8E4M3FN> * tensor<16x16xf8E4M3FN> -> tensor<16x16xf32>"
+    nvidia = amd.replace("%c", "%c, inputPrecision = tf32 {maxNumImpreciseAcc = 1073741824 : i32}")
+    assert with_default_precisions(nvidia, has_tf32=False, fp8_chunk=0) == amd
+    assert with_default_precisions(amd, has_tf32=True, fp8_chunk=1 << 30) == nvidia
+    chosen = amd.replace("%c", "%c, inputPrecision = tf32x3")
+    assert with_default_precisions(chosen, has_tf32=False, fp8_chunk=0) == chosen
+    assert with_default_precisions(chosen, has_tf32=True, fp8_chunk=0) == chosen

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,6 +74,19 @@ def test_a_given_python_must_have_the_version(tmp_path):
         find_interpreter("3.2.0", tmp_path / "nothing")
 
 
+def test_a_fork_has_the_module_under_another_distribution(tmp_path):
+    base = tmp_path / "fork"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", base], check=True)
+    (packages,) = base.glob("lib/python3*/site-packages")
+    (packages / "triton").mkdir()
+    (packages / "triton" / "__init__.py").write_text('__version__ = "3.7.4+fb"')
+    information = packages / "fbtriton-3.7.4.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: fbtriton\nVersion: 3.7.4\n")
+    (information / "top_level.txt").write_text("triton\n")
+    assert find_interpreter("3.7.4", base / "bin" / "python").command[0] == str(base / "bin" / "python")
+
+
 def test_an_environment_is_made_aside_and_moved_to_its_place(cache, tmp_path, monkeypatch):
     # uv in one line: `uv venv … DIR` makes a Python, `uv pip …` says what it was asked for
     script = (
@@ -101,11 +115,24 @@ def test_where_nothing_can_be_installed_the_cause_is_named_and_nothing_is_left(c
 
 def test_a_triton_without_a_wheel_for_any_python_here_names_one_that_would_do(monkeypatch):
     monkeypatch.setattr(environments, "_find_pythons", lambda version: [])
-    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
+    monkeypatch.setattr(environments, "find_on_path", lambda names: None)
     with pytest.raises(CompileError, match=r"wheels for Python 3\.11 and older.*Install Python 3\.11, or uv"):
         find_interpreter("2.1.0")
 
 
+@pytest.mark.long
+def test_a_relative_entry_of_path_has_no_installer(cache, tmp_path, monkeypatch):
+    """The working directory may be a cache of somebody else."""
+    planted = program(tmp_path / "uv", f"touch {tmp_path / 'ran'}; exit 1")
+    program(tmp_path / "python3.11", f"touch {tmp_path / 'ran'}; exit 1")
+    monkeypatch.chdir(planted.parent)
+    monkeypatch.setenv("PATH", ".")
+    with pytest.raises(CompileError, match=r"could not be installed|wheels for Python"):
+        find_interpreter("2.1.0" if sys.version_info >= (3, 12) else "9.9.9")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 def test_a_version_that_cannot_be_had_costs_its_own_rows(tmp_path, monkeypatch):
     from importlib.metadata import version

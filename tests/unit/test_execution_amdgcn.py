@@ -319,3 +319,34 @@ def test_a_value_that_a_swap_returned_stays_unknown() -> None:
     machine, _, unfinished = run(SWAP_LOOP.format(shift=0, returns="glc", compared="v6"), values=(7,) * 256)
     assert not unfinished
     assert isinstance(machine.read_register("v6"), UnknownValue)
+
+
+@pytest.mark.parametrize(
+    ("shift", "access", "passes", "ideal"),
+    [
+        # 64 lanes: 32 words of 4 bytes in a pass, 16 of 8 bytes, 8 of 16 bytes
+        (2, "ds_read_b32 v2, v1", 2, 2),
+        (3, "ds_read_b64 v[2:3], v1", 4, 4),
+        (4, "ds_write_b128 v1, v[2:5]", 8, 8),
+        # a stride of 128 bytes: every lane of a pass on the same banks
+        (7, "ds_read_b32 v2, v1", 64, 2),
+        (7, "ds_write_b64 v1, v[2:3]", 64, 4),
+    ],
+)
+def test_lanes_of_a_pass_over_lds_share_32_banks(shift: int, access: str, passes: int, ideal: int) -> None:
+    _, counters, unfinished = run(f"v_lshlrev_b32_e32 v1, {shift}, v0\n{access}")
+    assert not unfinished
+    assert (counters.wavefronts[1], counters.wavefronts_ideal[1]) == (passes, ideal)
+
+
+def test_the_widest_loads_serve_lanes_0_to_3_with_20_to_23() -> None:
+    # slots of 16 bytes, of which 8 cover the banks; lanes 16 to 31 swap theirs in fours: 20 to 23 have those of 0 to 3
+    code = """
+    v_lshlrev_b32_e32 v1, 4, v0
+    v_lshlrev_b32_e32 v2, 2, v0
+    v_and_b32_e32 v2, 64, v2
+    v_xor_b32_e32 v1, v1, v2
+    {}
+    """
+    accesses = ("ds_read_b128 v[4:7], v1", "ds_write_b128 v1, v[4:7]")
+    assert [run(code.format(access))[1].wavefronts[4] for access in accesses] == [16, 8]

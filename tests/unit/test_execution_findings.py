@@ -44,6 +44,18 @@ def test_lanes_over_the_edge_of_a_row_are_told(n_cols: int, speaks: bool) -> Non
     assert ("AI018" in found) is speaks
 
 
-@pytest.mark.parametrize(("wave", "speaks"), [(50, True), (32, False), (60, False)])
+@pytest.mark.parametrize(("wave", "speaks"), [(50, True), (32, False), (60, True)])
 def test_a_last_wave_that_is_mostly_empty_is_told(wave: int, speaks: bool) -> None:
-    assert ("AI019" in codes(prediction("softmax", wave=wave, grid=64))) is (speaks or wave == 60)
+    assert ("AI019" in codes(prediction("softmax", wave=wave, grid=64))) is speaks
+
+
+def test_a_launch_of_less_than_half_a_wave_is_reported() -> None:
+    message = codes(prediction("softmax", wave=200, grid=64))["AI019"]
+    assert message == "the only wave has 64 of 200 CTAs (as given)"
+
+
+def test_the_last_iterations_of_a_pipeline_switch_no_lanes_off() -> None:
+    # copies of an unmasked product: what no lane of a CTA executes is not half a tile
+    result = prediction("matmul")
+    assert "AI018" not in codes(result)
+    assert result.counters.masked_lanes is not None

@@ -74,7 +74,7 @@ def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:
 COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
 
 
-@pytest.mark.parametrize("name", ["gemv", "softmax", "linear_scan", "matmul"])
+@pytest.mark.parametrize("name", ["gemv", "softmax", "matmul", pytest.param("linear_scan", marks=pytest.mark.long)])
 def test_ctas_count_together_what_they_count_lane_by_lane(name: str) -> None:
     (entry,) = [entry for entry in open_cache(COUNTERS / name).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)

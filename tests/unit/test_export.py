@@ -23,7 +23,7 @@ from artifact_inspector.cli import app
 from artifact_inspector.facts.inspection import inspect_cache as read_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.vocabulary.rows import FACTS, Of
-from artifact_inspector.vocabulary.tables import _FACTS, COLUMNS, RowKind, columns_of, fact_rows, schema_table
+from artifact_inspector.vocabulary.tables import _FACTS, COLUMNS, RowKind, columns_of, fact_rows
 
 CACHE = FIXTURES / "3.9.0"
 PAGE = ROOT / "docs" / "how-to" / "export-facts.md"
@@ -76,6 +76,7 @@ def test_each_region_has_a_row_at_each_stage(rows: list[dict]) -> None:
         assert sum(r["is_main"] for r in mine if r["stage"] == kernel.last.stage.value) == 1
 
 
+@pytest.mark.long
 def test_every_row_has_every_column_in_its_type(rows: list[dict]) -> None:
     rows = [*rows, *(row for kernel in read_cache(open_cache(FIXTURES)) for row in fact_rows(kernel, "all"))]
     filled = set()
@@ -88,7 +89,8 @@ def test_every_row_has_every_column_in_its_type(rows: list[dict]) -> None:
                 assert RowKind(row["row"]) in column.rows, (column, row["row"])
                 filled.add(column.name)
     never = {c.name for c in COLUMNS} - filled
-    assert never <= {"grid", "arguments", "is_tuning", "constants", "trips"}, never
+    spilling = {"trip_scratch_loads", "trip_scratch_stores"}  # no saved kernel has a loop that spills
+    assert never <= {"grid", "arguments", "is_tuning", "constants", "trips", *spilling}, never
 
 
 def test_every_fact_is_a_column() -> None:
@@ -151,15 +153,16 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_the_columns_on_the_page_are_current(request: pytest.FixtureRequest) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    current = re.sub(
-        r"(?<=<!-- columns -->\n).*(?=<!-- end of columns -->)", lambda _: schema_table(), text, flags=re.S
-    )
+    lines = [f"| `{c.name}` | {c.type} | {' '.join(c.rows)} | {c.meaning} |" for c in COLUMNS]
+    table = "\n".join(["| column | type | rows | meaning |", "|---|---|---|---|", *lines, ""])
+    current = re.sub(r"(?<=<!-- columns -->\n).*(?=<!-- end of columns -->)", lambda _: table, text, flags=re.S)
     if request.config.getoption("--update-docs", default=False):
         PAGE.write_text(current, encoding="utf-8")
     else:
         assert text == current, "run pytest tests/unit/test_export.py --update-docs"
 
 
+@pytest.mark.long
 def test_the_queries_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for version in ("3.6.0", "3.9.0"):

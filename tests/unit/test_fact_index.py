@@ -31,11 +31,11 @@ from artifact_inspector.files.index import INDEX_VARIABLE, Index
 from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
-from artifact_inspector.report import kernel_rows
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.cache import cache_document, write_cache
+from artifact_inspector.vocabulary import finding_facts
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 
@@ -119,13 +119,30 @@ def test_a_kernel_is_the_same_looked_up_as_found(cache: Path, index: Path, read:
     assert found == [inspection.inspect_artifact(entry) for entry in open_cache(cache).entries]
 
 
-@pytest.mark.parametrize("kernel", saved_kernels()[::9], ids=lambda kernel: kernel.path)
+PARTITIONED = [kernel for kernel in saved_kernels() if "warp_speciali" in kernel.path][:2]
+
+
+@pytest.mark.parametrize("kernel", [*saved_kernels()[::9], *PARTITIONED], ids=lambda kernel: kernel.path)
 def test_facts_survive_being_stored(kernel: Saved) -> None:
     source = FactSource(kernel.artifact, b"")
     read_everything(facts_of(kernel.artifact, source))
     again = FactSource(kernel.artifact, source.text())
     assert facts_of(kernel.artifact, again) == kernel.facts
     assert not again.is_changed
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_facts_that_are_packed_after_a_view_are_equal_when_read_again(
+    some: Path, tmp_path: Path, is_stored: bool
+) -> None:
+    options = ReadOptions(index=(lambda: Index(tmp_path / "facts.sqlite3", print)) if is_stored else None, cores=1)
+    artifacts = open_cache(some).entries
+    whole = [*read_kernels(artifacts, None, options)]
+    packed = [*read_kernels(artifacts, CacheReport.view, replace(options, packs=True))]
+    assert all("stages" in kernel.__dict__ for kernel in whole)
+    assert not any("stages" in kernel.__dict__ for kernel in packed)
+    assert [kernel.problems for kernel in packed] == [kernel.problems for kernel in whole]
+    assert packed == whole
 
 
 def test_a_fact_that_was_not_asked_for_before_is_found_and_kept_with_the_others(
@@ -202,7 +219,7 @@ def test_another_version_of_this_package_finds_for_itself(
     cache: Path, index: Path, read: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recall(cache, index)
-    monkeypatch.setattr(fact_index, "package_digest", lambda: b"another")
+    monkeypatch.setattr("artifact_inspector.files.digests.package_digest", lambda **_: b"another")
     recall(cache, index)
     assert set(read.values()) == {2}
 
@@ -445,7 +462,7 @@ def test_the_row_of_a_kernel_is_made_once(cache: Path, index: Path, monkeypatch:
         return find_findings(kernel)
 
     recall(cache, index, CacheReport.view)
-    monkeypatch.setattr(kernel_rows, "find_findings", found)
+    monkeypatch.setattr(finding_facts, "find_findings", found)
     kernels = recall(cache, index, CacheReport.view)
     assert to_text(CacheReport(open_cache(cache), kernels, is_narrowed=False), 200)
     assert made == Counter(kernel.artifact.directory for kernel in kernels)

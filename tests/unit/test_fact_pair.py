@@ -16,7 +16,3 @@ def test_only_known_values_differ(state: State, differs: bool) -> None:
     pair = FactPair("shared.a", "shared", "  operand a", "B per CTA", "", 1, 2, state)
     assert pair.differs is differs
     assert (pair.title, pair.direction, pair.price) == ("operand a", Sign.NEUTRAL, None)
-
-
-def test_a_sign_has_a_mirror_image() -> None:
-    assert [sign.reverse for sign in Sign] == [Sign.BETTER, Sign.WORSE, Sign.NEUTRAL]

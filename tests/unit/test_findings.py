@@ -12,8 +12,8 @@ from artifact_inspector import findings
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lazy import with_fields
-from artifact_inspector.findings import RULES, find_findings
-from artifact_inspector.findings._rule import Remark
+from artifact_inspector.findings import RULES, Finding, find_findings, limit
+from artifact_inspector.findings._rule import Remark, Severity
 from artifact_inspector.findings.not_pipelined import UNPIPELINED
 from artifact_inspector.model import OrderVerdict, Stage
 
@@ -38,7 +38,7 @@ def test_a_rule_that_fails_is_a_named_problem_and_the_others_still_speak(monkeyp
 
 
 def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined() -> None:
-    ahead = {OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED}
+    ahead = {OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED, OrderVerdict.OVERLAPPED}
     nothing = {
         OrderVerdict.UNROLLED,
         OrderVerdict.GONE,
@@ -61,3 +61,21 @@ def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() ->
     told = find_findings(with_fields(kernel, stages={**kernel.stages, Stage.SASS: sass}))
     (said,) = [finding.remark.message for finding in told if finding.code == "AI010"]
     assert said.endswith("WARPGROUP.DEPBAR.LE 0 leaves no wgmma in flight")
+
+
+def test_a_possible_error_is_no_limit_and_a_note_leads_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = saved("3.6.0/sm_80/masked_add").facts
+    note, warning = (Finding(code, "n", level, Remark("text", None)) for code, level in _LEVELS)
+    monkeypatch.setattr(limit, "find_findings", lambda _: [note, warning])
+    assert limit.find_limit(kernel).sentence == "Possible error: text"
+
+
+_LEVELS = (("AI001", Severity.NOTE), ("AI025", Severity.WARNING))
+
+
+def test_large_spills_come_before_a_scalar_dot_and_small_ones_after_it() -> None:
+    kernel = saved(A_KERNEL).facts
+    for stored, codes in ((64000, ["AI007", "AI004", "AI003"]), (512, ["AI004", "AI007", "AI003"])):
+        spilled = kernel.resources.spill_bytes._replace(value=stored)
+        resources = replace(kernel.resources, spill_bytes=spilled, reload_bytes=spilled)
+        assert [finding.code for finding in find_findings(replace(kernel, resources=resources))] == codes

@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 import artifact_inspector.analysis
 import artifact_inspector.comparison
 
-MADE_STEP_BY_STEP = {"LoopPrefetch", "LocatedRound", "LocatedStatement", "RegionMeasurement"}
+MADE_STEP_BY_STEP = {"LoopPrefetch", "LocatedRound", "LocatedStatement", "RegionMeasurement", "_Barrier"}
 WITH_A_CACHE = {"BaselineKernel", "Candidate", "SsaValues"}
 
 

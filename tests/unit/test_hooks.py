@@ -200,6 +200,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.long
 def test_what_triton_itself_compiles_is_collected(tmp_path: Path) -> None:
     pytest.importorskip("triton", minversion="3.4")
     answer = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.inductor_output import kernel_paths, kernel_sources
 
 KERNEL = """
 import triton
@@ -56,6 +58,7 @@ def compile_file(kernel: object, out: Path, *options: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.long
 def test_a_kernel_file_needs_no_signature(tmp_path: Path) -> None:
     (tmp_path / "csqw.py").write_text(KERNEL)
     code, output = compile_file(tmp_path / "csqw.py", tmp_path / "cache")
@@ -70,6 +73,7 @@ def test_a_kernel_file_needs_no_signature(tmp_path: Path) -> None:
     assert "tt.divisibility = 16" in (tmp_path / "cache" / entry.directory / "triton_poi_fused_add_0.ttir").read_text()
 
 
+@pytest.mark.exhaustive
 def test_all_its_configurations_compile(tmp_path: Path) -> None:
     (tmp_path / "csqw.py").write_text(KERNEL)
     code, output = compile_file(tmp_path / "csqw.py", tmp_path / "cache", "--configs", "all")
@@ -78,6 +82,7 @@ def test_all_its_configurations_compile(tmp_path: Path) -> None:
     assert len({record["constants"]["XBLOCK"] for record in records}) == len(records) > 1
 
 
+@pytest.mark.exhaustive
 def test_a_wrapper_is_read_and_not_run(tmp_path: Path) -> None:
     (tmp_path / "output_code.py").write_text(WRAPPER)
     code, output = compile_file(f"{tmp_path / 'output_code.py'}:triton_poi_fused_mul_1", tmp_path / "cache")
@@ -86,9 +91,32 @@ def test_a_wrapper_is_read_and_not_run(tmp_path: Path) -> None:
     assert entry.display_name == "triton_poi_fused_mul_1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["", ":triton_poi_fused_add_9"])
 def test_a_wrapper_without_that_kernel_lists_its_kernels(tmp_path: Path, name: str) -> None:
     (tmp_path / "output_code.py").write_text(WRAPPER)
     code, output = compile_file(f"{tmp_path / 'output_code.py'}{name}", tmp_path / "cache")
     assert code == 2
     assert "triton_poi_fused_add_0, triton_poi_fused_mul_1" in " ".join(output.split())
+
+
+def test_the_directory_of_tlparse_has_its_kernels(tmp_path: Path) -> None:
+    (tmp_path / "-_0_0_0").mkdir()
+    (tmp_path / "-_1_0_0").mkdir()
+    (tmp_path / "-_0_0_0" / "inductor_output_code_cabc_13.txt").write_text(WRAPPER)
+    colours = '</span><span style="color:#323232;">'.join(
+        html.escape(line) for line in WRAPPER.splitlines(keepends=True)
+    )
+    page = tmp_path / "-_1_0_0" / "inductor_output_code_cdef_14.html"
+    page.write_text(f'<pre style="background-color:#ffffff;">\n<span>{colours}</span></pre>')
+    (tmp_path / "raw.jsonl").write_text('{"inductor_output_code": {}}')
+    places = [place.rpartition(":") for place in kernel_paths(tmp_path)]
+    assert [name for _, _, name in places] == ["triton_poi_fused_add_0", "triton_poi_fused_mul_1"] * 2
+    for file, _, name in places:
+        assert dict(kernel_sources(Path(file).read_text()))[name] == (KERNEL if "add" in name else OTHER)
+    assert [place.rpartition(":")[2] for place in kernel_paths(page)] == [name for _, _, name in places[:2]]
+    assert kernel_paths(tmp_path / "raw.jsonl") == []
+    code, printed = compile_file(tmp_path / "-_2", tmp_path / "out")
+    assert (code, "does not exist" in printed or "Unknown" in printed) == (2, True), printed
+    listed = CliRunner().invoke(app, [str(tmp_path), "--no-index"])
+    assert (listed.exit_code, "2 × Inductor's source: give it to" in listed.output) == (3, True)

@@ -194,25 +194,30 @@ def test_the_order_of_grouped_tiles_has_its_name(group: int) -> None:
     assert _order_name([tiles[-1], *tiles[:-1]]) is None
 
 
-@pytest.mark.parametrize(("kind", "executed", "expected"), [
-    ("local_load", 0, (320, 320)),
-    ("local_load", 2, (320, 32 * 100 + 2 * 32 * 16)),
-    ("local_store", 2, (320, 32 * 100 + 2 * 32 * 16)),
+@pytest.mark.parametrize(("kind", "executed", "expected", "written"), [
+    ("local_load", 0, (320, 320), 0),
+    ("local_load", 2, (320, 32 * 100 + 2 * 32 * 16), 0),
+    ("local_store", 2, (320, 32 * 100), 2 * 32 * 16),
 ])  # fmt: skip
-def test_reads_of_a_kernel_that_spills_are_a_range(kind: str, executed: int, expected: tuple[int, int]) -> None:
-    """Ten sectors are requested ten times each; two warps access 16 bytes per lane of local memory."""
+def test_traffic_of_a_kernel_that_spills_is_a_range(
+    kind: str, executed: int, expected: tuple[int, int], written: int
+) -> None:
+    """Ten sectors are requested ten times each; two warps access 16 bytes per lane of local memory of unknown size."""
     steps = [
         SimpleNamespace(index=0, kind="global_load", opcode="LDG.E", line=1, source_place=None),
         SimpleNamespace(index=1, kind=kind, opcode="LDL.128", line=2, source_place=None),
     ]
     run = SimpleNamespace(
-        loaded=SimpleNamespace(program=SimpleNamespace(steps=steps, code_bytes=0)),
+        loaded=SimpleNamespace(program=SimpleNamespace(steps=steps, code_bytes=0), cubin=None),
         counters=SimpleNamespace(
-            warps_executed=[10, executed], sectors=[100, 0], missing_inputs={}, unknown_pointers={}
+            threads_executed=[320, 32 * executed], sectors=[100, 0], missing_inputs={}, unknown_pointers={}
         ),
         memory=SimpleNamespace(count_sectors=lambda: (10, 0)),
         unfinished=(),
     )
-    dram = _CounterTotals(run, 50 << 20, None)._dram_bytes_read()  # type: ignore[arg-type]
-    assert dram is not None
-    assert (dram.low, dram.high) == expected
+    totals = _CounterTotals(run, 50 << 20, None, 132)  # type: ignore[arg-type]
+    read, stored = totals._dram_bytes_read(), totals._dram_bytes_written()
+    assert read is not None
+    assert stored is not None
+    assert (read.low, read.high) == expected
+    assert (stored.low, stored.high) == (0, written)

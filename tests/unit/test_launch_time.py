@@ -67,6 +67,7 @@ def test_stalls_name_the_line_with_the_bank_conflicts(prediction: dict[str, Any]
     assert shared["cycles"] > 0.2 * sum(row["cycles"] for row in stalls)
 
 
+@pytest.mark.long
 def test_another_product_takes_longer_in_proportion_to_its_bandwidth(prediction: dict[str, Any]) -> None:
     slower = predict("--gpu", "H100 PCIe")["time"]
     assert slower["gpu"] == "NVIDIA H100 PCIe"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -90,6 +91,42 @@ def test_workers_end_with_their_parent(tmp_path: Path, pool: str, number: signal
 
 
 @needs_linux
+def test_a_worker_that_its_pool_ends_takes_its_tool_along(tmp_path: Path) -> None:
+    """A pool sends SIGTERM to its other workers when one has ended."""
+    program = (_PREAMBLE + POOLS["tools of a worker"]).replace("{directory!r}", repr(str(tmp_path)))
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        assert wait_until(lambda: len([file for file in tmp_path.iterdir() if file.read_text()]) >= 2, 30)
+        pids = [int(file.name) for file in tmp_path.iterdir()]
+        workers = [int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in pids]
+        os.kill(workers[0], signal.SIGTERM)
+        assert wait_until(lambda: not any(map(alive, [*workers, *pids])), 5)
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+@needs_linux
+def test_a_tool_that_just_started_ends_with_the_parent_of_its_worker(tmp_path: Path) -> None:
+    """The worker noted a tool only after it ran: a parent that ended in between left the tool."""
+    program = (_PREAMBLE + POOLS["tools of a worker"]).replace("{directory!r}", repr(str(tmp_path)))
+    slow = "import subprocess\nstart = subprocess.Popen.__init__\n"
+    slow += "def start_slowly(*a, **o):\n    start(*a, **o)\n    time.sleep(0.7)\nsubprocess.Popen.__init__ = start_slowly\n"
+    parent = subprocess.Popen([sys.executable, "-c", "import time\n" + slow + program], start_new_session=True)
+    try:
+        assert wait_until(lambda: len([file for file in tmp_path.iterdir() if file.read_text()]) >= 1, 30)
+        parent.kill()
+        parent.wait(10)
+        time.sleep(1)
+        pids = [int(file.name) for file in tmp_path.iterdir()]
+        assert wait_until(lambda: not any(map(alive, pids)), 5), [pid for pid in pids if alive(pid)]
+    finally:
+        for file in tmp_path.iterdir():
+            if alive(int(file.name)):
+                os.kill(int(file.name), signal.SIGKILL)
+
+
+@needs_linux
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_a_compiling_process_ends_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("triton")
@@ -110,6 +147,49 @@ def test_a_compiling_process_ends_with_its_parent(tmp_path: Path, number: signal
     assert wait_until(lambda: not alive(int(pid_file.read_text())), 5)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_a_fork_is_not_lost(tmp_path: Path, number: signal.Signals) -> None:
+    """Python ignores exceptions in callbacks of a fork, as those of `logging`; so does a destructor."""
+    program = f"""
+import os, signal, sys, time
+from artifact_inspector.files.lifetime import end_on_signals
+end_on_signals()
+class Unwound:
+    def __enter__(self): return self
+    def __exit__(self, *_):
+        time.sleep(0.5)  # longer than the time to the next attempt, which must not interrupt this
+        open({str(tmp_path / "unwound")!r}, "w").close()
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), {int(number)}))
+with Unwound():
+    if os.fork() == 0:
+        os._exit(0)
+    time.sleep(30)
+"""
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert time.monotonic() - start < 20
+    assert b"Exception ignored" not in done.stderr
+    assert done.returncode in (128 + number, -number)
+    assert (tmp_path / "unwound").exists()
+
+
+def test_an_interrupt_that_is_caught_is_raised_once() -> None:
+    """A capture that the user stops still reports what it has."""
+    program = """
+import os, signal, time
+from artifact_inspector.files.lifetime import end_on_signals
+end_on_signals()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    pass
+time.sleep(1.5)
+print("reports")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "reports\n", "")
+
+
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
     """As under nohup."""
     program = (
@@ -119,6 +199,63 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "runs\n"
+
+
+TOOL_THAT_STARTS_WHILE_THE_PROCESS_ENDS = """
+import os, signal, subprocess, threading
+from artifact_inspector.files.lifetime import add_tool, end_on_signals
+end_on_signals()
+has_started, is_ending = threading.Event(), threading.Event()
+def run():
+    tool = subprocess.Popen(["sleep", "30"], start_new_session=True)
+    has_started.set()
+    is_ending.wait()
+    add_tool(tool.pid)
+    tool.wait()
+threading.Thread(target=run).start()
+has_started.wait()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+finally:
+    is_ending.set()
+"""
+
+
+def test_a_tool_that_starts_while_the_process_ends_is_killed() -> None:
+    """Its thread has started it, and not noted it yet, when the signal arrives."""
+    program = [sys.executable, "-c", TOOL_THAT_STARTS_WHILE_THE_PROCESS_ENDS]
+    assert subprocess.run(program, timeout=20, check=False).returncode == 128 + signal.SIGTERM
+
+
+SIGNAL_WHILE_A_TOOL_STARTS = """
+import os, pathlib, signal, subprocess, sys, threading
+from artifact_inspector.files.lifetime import end_on_signals
+from artifact_inspector.files.tools import run_tool
+number, moment, pid_file = int(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+owner, name = {"process": (subprocess.Popen, "_execute_child"), "timer": (threading.Timer, "start")}[moment]
+start = getattr(owner, name)
+def start_and_interrupt(self, *arguments):
+    start(self, *arguments)
+    if moment == "process":
+        pid_file.write_text(str(self.pid))
+    os.kill(os.getpid(), number)
+setattr(owner, name, start_and_interrupt)
+end_on_signals()
+run_tool(["/bin/sleep", "50"], 100)
+"""
+
+
+@needs_linux
+@pytest.mark.parametrize("moment", ["process", "timer"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_tool_starts_ends_both(tmp_path: Path, number: signal.Signals, moment: str) -> None:
+    """The process does not wait for the timer of the tool, and knows the tool that it has just started."""
+    pid_file = tmp_path / "pid"
+    program = [sys.executable, "-c", SIGNAL_WHILE_A_TOOL_STARTS, str(int(number)), moment, str(pid_file)]
+    status = subprocess.run(program, timeout=40, check=False, stderr=subprocess.DEVNULL).returncode
+    assert status == (128 + number if number == signal.SIGTERM else -number)
+    if moment == "process":
+        assert wait_until(lambda: not alive(int(pid_file.read_text())), 5)
 
 
 def ended_process() -> int:
@@ -137,7 +274,8 @@ def test_a_process_that_no_parent_waits_for_has_ended() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["inspect-kernel-", ".compiling-", ".writing-"])
-def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str) -> None:
+@pytest.mark.parametrize("is_file", [False, True])
+def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str, is_file: bool) -> None:
     ended, machine = ended_process(), machine_name()
     names = {
         f"{prefix}{machine}-{ended}-abc12_34": True,
@@ -147,7 +285,10 @@ def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str) ->
         f"{prefix}{ended}-abc12_34": False,
         f"{prefix}other": False,
     }
-    for name in names:
+    for number, name in enumerate(names):
+        if number == 0 and is_file:
+            (tmp_path / name).touch()
+            continue
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
     remove_stale(tmp_path, prefix)
@@ -168,6 +309,33 @@ def test_a_running_compile_of_another_container_is_left_alone(tmp_path: Path, mo
     here = staging_directory(tmp_path)
     assert elsewhere.is_dir()
     assert here.is_dir()
+
+
+_WRITERS = {
+    "text": "from artifact_inspector.files.writer import write_text as write\nos.replace = stop\nwrite(path, 'x')",
+    "table": "from artifact_inspector.files import tables\ntables.write_ndjson(path, {}, map(stop, [1]))",
+    "environment": """
+from artifact_inspector.compiling.ask import environments
+environments._find_pythons = lambda version: ["python"]
+environments._install = lambda directory, *_: (directory.mkdir(), stop())
+environments._create_environment(path, "3.1.0")""",
+}
+
+
+@needs_linux
+@pytest.mark.parametrize("writer", _WRITERS)
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path, writer: str) -> None:
+    from artifact_inspector.files.writer import write_text
+
+    scratch._remove_stale_once.cache_clear()
+    path = tmp_path / "written"
+    program = f"import os, signal\nfrom pathlib import Path\npath = Path({str(path)!r})\n"
+    program += f"def stop(*_): os.kill(os.getpid(), signal.SIGKILL)\n{_WRITERS[writer]}"
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [file.name.startswith(".writing-") for file in tmp_path.iterdir()] == [True]
+    write_text(path, "text")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_names_have_the_host_the_boot_and_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,3 +391,36 @@ def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
         for seed in range(2)
     ]
     assert [run.communicate(timeout=60)[0] for run in runs] == ["[]\n", "[]\n"]
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(number, marks=pytest.mark.long) for number in (signal.SIGINT, signal.SIGHUP))],
+)
+@pytest.mark.parametrize(("words", "module"), [(["mcp", "--root", "fixtures"], "mcp"), (["lsp"], "pygls")])
+def test_a_server_ends_although_its_client_keeps_its_input_open(
+    words: list[str], module: str, number: signal.Signals
+) -> None:
+    pytest.importorskip(module)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None}}
+    if module == "mcp":
+        call["params"] = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "a", "version": "1"},
+        }
+    body = json.dumps(call)
+    program = [sys.executable, "-m", "artifact_inspector", *words]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        text = f"{body}\n" if module == "mcp" else f"Content-Length: {len(body)}\r\n\r\n{body}"
+        server.stdin.write(text.encode())
+        server.stdin.flush()
+        server.stdout.read(1)  # it serves
+        server.send_signal(number)
+        try:
+            server.wait(10)
+        finally:
+            server.kill()

@@ -191,6 +191,7 @@ def test_every_reference_kernel_is_planned_by_default(tmp_path):
     assert [job.kernel for job in plan_jobs([], tmp_path)] == list(REFERENCE_KERNELS)
 
 
+@pytest.mark.long
 def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
     if find_spec("torch") is not None:
         import torch

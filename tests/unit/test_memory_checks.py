@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_cases import LAUNCH_REFERENCE, REFERENCE_SIZES, check_cache, check_rewritten, run_command
+from saved import FIXTURES
+from typer.testing import CliRunner
 
-from artifact_inspector.api.launches import pair_launches, recorded_launches
+from artifact_inspector import cli, compiling
+from artifact_inspector.api.launches import pair_launches
 from artifact_inspector.api.memory_errors import check_launches, overall_status, undecided_report
 from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.compiling.ask.running import ProgramRun
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
-from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.memory_checks.coverage import describe_coverage
+from artifact_inspector.memory_checks.out_of_bounds import _suggest_mask
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
-from artifact_inspector.memory_checks.shared_state import SharedState
+from artifact_inspector.memory_checks.shared_state import AsyncKind, SharedState
 
 PROGRAM = Path(__file__).parents[1] / "cases" / "memory_errors.py"
 TARGETS = ("sm_80", "sm_90", "gfx942")
@@ -33,11 +42,6 @@ BUG_LINES = {
 LAUNCH_BUGS = ("wrapped_offset",)
 """Kernels whose error depends on the launch; the program launches them without it."""
 NVIDIA_ONLY = ("falsely_aligned_rows", "unawaited_copy", "wrong_buffer")
-
-
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "artifact_inspector", "check-memory", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +63,10 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return capture
 
 
-def check_cache(path: Path, name: str | None = None, change: Callable[[LaunchRequest], LaunchRequest] | None = None):
-    opened = open_cache(path)
-    requests = [change(request) if change else request for request in recorded_launches(opened, name)]
-    pairs = pair_launches(opened, name, (), requests)
-    return check_launches(pairs, make_disassembler([entry for entry, _ in pairs], None, sass=True))
-
-
-@pytest.mark.parametrize("target", ["sm_80", *(pytest.param(name, marks=pytest.mark.long) for name in TARGETS[1:])])
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=pytest.mark.long if name == "sm_90" else pytest.mark.exhaustive) for name in TARGETS],
+)
 def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[str], Path], target: str) -> None:
     reports = check_cache(captured(target))
     found = {
@@ -83,10 +83,10 @@ def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[
     assert others == set()
     coverage = [problem.message for report in reports if report.kernel == "matmul" for problem in report.problems]
     assert coverage == ["c_ptr: 12.5 % written, 4 of 32 tiles, each element once"]
-    undecided = {report.kernel for report in reports if report.undecided}
-    assert undecided == ({"matmul"} if target == "sm_90" else set())  # warpgroup products
+    assert all(report.undecided == () for report in reports)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 def test_an_offset_that_wraps_is_found_in_a_tensor_of_that_size(captured: Callable[[str], Path], target: str) -> None:
     arguments = {"x_ptr": {"shape": [70_001, 32_768], "dtype": "float32"}, "row": 70_000, "stride": 32_768}
@@ -101,6 +101,7 @@ def test_an_offset_that_wraps_is_found_in_a_tensor_of_that_size(captured: Callab
     assert "element 2,293,760,000 of x_ptr" in report.problems[0].message
 
 
+@pytest.mark.long
 def test_the_missing_mask_is_suggested_by_the_name_of_its_bound(captured: Callable[[str], Path]) -> None:
     (report,) = check_cache(captured("sm_80"), "add_without_mask")
     (problem,) = report.problems
@@ -113,6 +114,7 @@ def test_the_missing_mask_is_suggested_by_the_name_of_its_bound(captured: Callab
     assert problem.suggestion == "The index is 1,000, the extent 1,000. The mask `index < n` is missing."
 
 
+@pytest.mark.long
 def test_an_unknown_index_is_undecided_and_names_its_tensor(captured: Callable[[str], Path], tmp_path: Path) -> None:
     launch = {"grid": [4], "args": {"x_ptr": {"shape": [100], "dtype": "float32"},
               "index_ptr": {"shape": [1024], "dtype": "int64"}, "out_ptr": {"shape": [1024], "dtype": "float32"}}}  # fmt: skip
@@ -140,34 +142,6 @@ def test_exit_codes_and_formats(captured: Callable[[str], Path]) -> None:
     assert run_command(cache, "--", "python", "x.py").returncode == 2
 
 
-def _without(text: str, pattern: str, replacement: str) -> str:
-    changed, count = re.subn(pattern, replacement, text)
-    assert count, pattern
-    return changed
-
-
-def _rewritten(captured: Path, kernel: str, destination: Path, pattern: str, suffix: str) -> list[MemoryReport]:
-    """The report on a kernel whose machine code lacks some instructions."""
-    opened = open_cache(captured)
-    entry: Artifact = next(entry for entry in opened.entries if entry.display_name == kernel)
-    (request, *_) = recorded_launches(opened, kernel)
-    if suffix == "sass":
-        disassemble = make_disassembler([entry], None, sass=True)
-        assert disassemble is not None
-        text = disassemble("cubin", entry.files["cubin"].read_bytes())
-        code = _without(text, pattern, "NOP")
-    else:
-        code = _without(entry.files["amdgcn"].read_text(), pattern, "s_nop 0")
-    target = destination / "entry"
-    target.mkdir()
-    for file in entry.files.values():
-        if isinstance(file, Path) and file.suffix not in (".cubin", ".hsaco", ".amdgcn"):
-            (target / file.name).write_bytes(file.read_bytes())
-    (target / f"{kernel}.{suffix}").write_text(code)
-    changed = open_cache(destination).entries[0]
-    return check_launches([(changed, request)], None)
-
-
 BARRIER, WAIT = r"BAR\.SYNC[^;]*", r"DEPBAR\.LE SB0[^;]*"
 
 
@@ -175,27 +149,53 @@ BARRIER, WAIT = r"BAR\.SYNC[^;]*", r"DEPBAR\.LE SB0[^;]*"
     ("target", "kernel", "pattern", "expected"),
     [
         ("sm_80", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}),
-        ("sm_90", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}),
+        pytest.param("sm_90", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}, marks=pytest.mark.long),
         ("sm_80", "awaited_copy", BARRIER, {Check.SHARED_RACE}),
         ("sm_80", "awaited_copy", WAIT, {Check.UNAWAITED_COPY}),
         ("sm_80", "matmul", BARRIER, {Check.SHARED_RACE}),
         ("sm_80", "matmul", WAIT, {Check.UNAWAITED_COPY}),
-        ("gfx942", "sum_with_atomics", r"s_barrier", {Check.SHARED_RACE}),
-        ("gfx942", "matmul", r"s_barrier", {Check.SHARED_RACE}),
+        pytest.param("gfx942", "sum_with_atomics", r"s_barrier", {Check.SHARED_RACE}, marks=pytest.mark.long),
+        pytest.param("gfx942", "matmul", r"s_barrier", {Check.SHARED_RACE}, marks=pytest.mark.long),
     ],
 )
 def test_a_removed_barrier_or_wait_is_found(
     captured: Callable[[str], Path], tmp_path: Path, target: str, kernel: str, pattern: str, expected: set[Check]
 ) -> None:
     suffix = "amdgcn" if target.startswith("gfx") else "sass"
-    (report,) = _rewritten(captured(target), kernel, tmp_path, pattern, suffix)
+    (report,) = check_rewritten(captured(target), kernel, tmp_path, pattern, suffix)
     assert {problem.check for problem in report.problems} == expected, report
     assert all(problem.other_site is not None for problem in report.problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_decided"),
+    [("", True), ("\tv_mov_b32_e32 v6, v3\n", False), ("\tv_add_f32_e32 v3, v3, v4\n", False)],
+    ids=["only expected", "also copied", "changed"],
+)
+def test_the_first_guess_of_a_compare_and_swap_loop_is_no_race(tmp_path: Path, line: str, is_decided: bool) -> None:
+    """An old value makes the swap fail, and it tries again; any other use of the value could see either."""
+    cache = tmp_path / "cache"
+    shutil.copytree(FIXTURES / "3.2.0" / "gfx90a" / "gemv_splitk", cache)
+    (file,) = cache.rglob("*.amdgcn")
+    text = re.sub(r"\n(?=\.LBB\d+_\d+:[^\n]*atomicrmw.start)", f"\n{line}", file.read_text())
+    file.write_text(text)
+    arguments = {"arg0": "fp16[1024]", "arg1": "fp16[1048576]", "arg2": "fp32[1024]", "arg3": 1024}
+    requests = parse_document_of({"grid": [4, 4], "args": arguments}, "the test")
+    pairs = pair_launches(open_cache(cache), None, (), requests)
+    (report,) = check_launches(pairs, make_disassembler([entry for entry, _ in pairs], None, sass=True))
+    assert report.status == ("clean" if is_decided else "undecided")
 
 
 # ── The state of shared memory ───────────────────────────────────────────────────────────────────
 
 ALL = np.arange(64)
+WARPS = np.array([0, 1])
+
+
+def _start_copy(state: SharedState, step: int, first: int) -> None:
+    """Each thread copies a word; each warp has its own group."""
+    agents = [state.enqueue("SB0", AsyncKind.COPY, WARPS[at : at + 1], needs_fence=True) for at in (0, 1)]
+    state.store(step, ALL, first + 4 * ALL, 4, np.repeat(agents, 32))
 
 
 def _synchronize(state: SharedState) -> None:
@@ -209,7 +209,7 @@ def _kinds(state: SharedState) -> set[Check]:
 @pytest.mark.parametrize("is_synchronized", [True, False])
 def test_a_barrier_orders_the_store_of_one_warp_and_the_load_of_another(is_synchronized: bool) -> None:
     state = SharedState(64, 32)
-    state.store(0, ALL, 4 * ALL, 4, is_copy=False, is_atomic=False)
+    state.store(0, ALL, 4 * ALL, 4)
     if is_synchronized:
         _synchronize(state)
     state.load(1, ALL, 4 * ALL[::-1], 4)
@@ -219,21 +219,21 @@ def test_a_barrier_orders_the_store_of_one_warp_and_the_load_of_another(is_synch
 @pytest.mark.parametrize("is_synchronized", [True, False])
 def test_a_buffer_is_overwritten_only_after_all_warps_have_read_it(is_synchronized: bool) -> None:
     state = SharedState(64, 32)
-    state.store(0, ALL, 4 * ALL, 4, is_copy=False, is_atomic=False)
+    state.store(0, ALL, 4 * ALL, 4)
     _synchronize(state)
     state.load(1, ALL, 4 * ALL[::-1], 4)
     if is_synchronized:
         _synchronize(state)
-    state.store(2, ALL, 4 * ALL, 4, is_copy=True, is_atomic=False)
+    _start_copy(state, 2, 0)
     assert _kinds(state) == (set() if is_synchronized else {Check.SHARED_RACE})
 
 
 def test_a_wait_leaves_the_newest_groups_in_flight() -> None:
     state = SharedState(64, 32)
     for stage in range(2):
-        state.store(stage, ALL, 256 * stage + 4 * ALL, 4, is_copy=True, is_atomic=False)
-        state.commit_copies(ALL)
-    state.wait_for_copies(ALL, 1)
+        _start_copy(state, stage, 256 * stage)
+        state.commit("SB0", WARPS)
+    state.wait("SB0", WARPS, 1)
     state.load(2, ALL, 4 * ALL, 4)
     assert _kinds(state) == set()
     state.load(3, ALL, 256 + 4 * ALL, 4)
@@ -242,22 +242,22 @@ def test_a_wait_leaves_the_newest_groups_in_flight() -> None:
 
 def test_one_instruction_may_store_a_value_from_several_warps() -> None:
     state = SharedState(64, 32)
-    state.store(0, ALL, 4 * (ALL % 32), 4, is_copy=False, is_atomic=False)
+    state.store(0, ALL, 4 * (ALL % 32), 4)
     state.load(1, ALL, 4 * (ALL % 32), 4)
     assert _kinds(state) == set()
 
 
 def test_atomics_of_several_warps_do_not_race_but_a_load_does() -> None:
     state = SharedState(64, 32)
-    state.store(0, ALL, 0 * ALL, 4, is_copy=False, is_atomic=True)
-    state.store(1, ALL, 0 * ALL, 4, is_copy=False, is_atomic=True)
+    state.store(0, ALL, 0 * ALL, 4, is_atomic=True)
+    state.store(1, ALL, 0 * ALL, 4, is_atomic=True)
     assert _kinds(state) == set()
 
 
 def test_a_named_barrier_orders_only_its_warps() -> None:
     state = SharedState(96, 32)
     first, second, third = (np.arange(32) + 32 * warp for warp in range(3))
-    state.store(0, first, 4 * np.arange(32), 4, is_copy=False, is_atomic=False)
+    state.store(0, first, 4 * np.arange(32), 4)
     state.arrive("barrier 1", np.array([0]), 32, 64, waits=False)
     state.arrive("barrier 1", np.array([1]), 32, 64, waits=True)
     state.load(1, second, 4 * np.arange(32), 4)
@@ -274,23 +274,13 @@ def test_the_overall_status_is_the_worst_one() -> None:
     assert overall_status([]) == "undecided"
 
 
-REFERENCE_SIZES = {
-    "attention_backward": {"heads": 2, "seq_len": 256}, "flash_attention": {"heads": 2, "seq_len": 256},
-    "fused_linear": {"m": 256, "n": 256, "k": 256}, "gemv_int4": {"k": 512, "n": 1024},
-    "gemv_loads_first": {"k": 512, "n": 1024}, "gemv_splitk": {"k": 512, "n": 1024},
-    "histogram": {"length": 1 << 14}, "layer_norm": {"rows": 64}, "linear_scan": {"rows": 64, "length": 256},
-    "matmul_descriptor": {"m": 256, "n": 256, "k": 256}, "matmul_grouped": {"m": 256, "n": 256, "k": 256},
-    "matmul_persistent": {"m": 256, "n": 256, "k": 256},
-    "matmul_persistent_descriptor": {"m": 256, "n": 256, "k": 256}, "matmul_scaled": {"m": 256, "n": 256, "k": 256},
-    "matmul_splitk": {"m": 64, "n": 256, "k": 1024}, "matmul_square": {"m": 256, "n": 256, "k": 256},
-    "matmul_warp_specialised": {"m": 256, "n": 256, "k": 256}, "softmax": {"rows": 64},
-    "grouped_gemm": {"rows": 256, "groups": 2, "n": 256, "k": 256},
-}  # fmt: skip
-LAUNCH_REFERENCE = "import sys; from artifact_inspector.kernels.{0} import workload; workload(**{1!r}).launch()"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kernel", REFERENCE_SIZES)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if number % 8 else pytest.mark.long)
+        for number, name in enumerate(REFERENCE_SIZES)
+    ],
+)
 def test_reference_kernels_are_clean_and_write_each_output_once(kernel: str, tmp_path: Path) -> None:
     program = LAUNCH_REFERENCE.format(kernel, REFERENCE_SIZES[kernel])
     cache = tmp_path / "cache"
@@ -301,3 +291,28 @@ def test_reference_kernels_are_clean_and_write_each_output_once(kernel: str, tmp
         for row in report.coverage:
             assert describe_coverage(row).startswith(f"{row.tensor}: 100 % written, ")
             assert row.is_written_once or row.is_updated
+
+
+@pytest.mark.parametrize(
+    ("stride", "further_lanes", "sentence"),
+    [
+        (20, 0, "The kernel's stride argument (sx=20) differs from the tensor's stride (16)."),
+        (20, 1, "The index of dimension 0 is 6, the extent 6. Its mask lets it through."),
+        (16, 0, "The index of dimension 0 is 6, the extent 6. Its mask lets it through."),
+        (16, -15, "The index of dimension 1 is 16, the extent 16. Its mask lets it through."),
+    ],
+)
+def test_rows_of_another_stride_are_no_missing_mask(stride: int, further_lanes: int, sentence: str) -> None:
+    """Elements at 20 * r + c, r < 6, c < 16, against 6 * 16 of the tensor."""
+    outside = sum(20 * r + c >= 96 for r in range(6) for c in range(16))
+    region = TensorMemory("x", Tensor((6, 16), "float16", pointer=1024))
+    launch = KernelLaunch((1, 1, 1), {"M": 6, "N": 16, "sx": stride})
+    assert _suggest_mask(region, region.stop, launch, outside + further_lanes, has_mask=True)[0] == sentence
+
+
+def test_a_program_that_fails_without_a_kernel_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ProgramRun(parse_target("sm_80"), 2, "", (), (), None)
+    monkeypatch.setattr(compiling, "capture_program", lambda *_, **__: [run], raising=False)
+    answer = CliRunner().invoke(cli.app, ["check-memory", "-t", "sm_80", "--", "python", "nosuch.py"])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "The program exited with status 2 for sm_80." in answer.stderr

@@ -420,6 +420,10 @@ def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
         "    tt.store %p, %a : !tt.ptr<f32> loc(#loc99)\n    tt.return\n  }\n}\n" + PLACES
     )
     assert found.problems == ("line 3: #loc99 is not defined in the file, which must be truncated",)
+    two = read(
+        "module {\n  tt.func public @k() {\n    %a = tt.a : f32 loc(#loc98)\n    %b = tt.b : f32 loc(#loc99)\n  }\n}\n"
+    )
+    assert two.problems == ("line 3: 2 names, first #loc98, are not defined in the file, which must be truncated",)
     assert not found.is_complete
     assert found.functions[0].instructions[0].location is None
 

@@ -88,3 +88,39 @@ def test_a_file_without_a_kernel_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "k.mlir").write_text(text)
     with pytest.raises(CacheError, match="holds no Triton kernel"):
         open_cache(tmp_path / "k.mlir")
+
+
+def test_operations_over_several_lines_and_odd_spaces_read(tmp_path: Path) -> None:
+    (tmp_path / "lit.mlir").write_text(
+        """\
+#l = #ttg.linear<{register = [[0, 1]], lane = [], warp = [], block = []}>
+#b = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 1], warpsPerCTA = [1, 1], order = [0, 1]}>
+module attributes {"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 1 : i32} {
+tt.func public
+  @wrapped(%p: tensor<1x2x!tt.ptr<f32>, #b>, %c: tensor<1x2xf32, #b>, %n: i32)
+    -> tensor<1x2xf32, #b> {
+  %c0  = arith.constant 0 : i32
+  %c1 =  arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1
+      iter_args(%a = %c) -> (tensor<1x2xf32, #b>) : i32 {
+    %v = tt.load %p {loop.stage = 0 : i32}
+        : tensor<1x2x!tt.ptr<f32>, #b>
+    %m = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tt.reduce.return %z : f32
+    }) : (tensor<1x2xf32, #b>) -> tensor<2xf32, #ttg.slice<{dim = 0, parent = #b}>>
+    %s = arith.addf %a, %v :
+      tensor<1x2xf32, #b>
+    scf.yield %s : tensor<1x2xf32, #b>
+  }
+  {tt.num_stages = 3 : i32}
+  %o = ttg.convert_layout %r : tensor<1x2xf32, #b> -> tensor<1x2xf32, #l>
+  tt.return %r : tensor<1x2xf32, #b>
+}
+}
+"""
+    )
+    (kernel,) = inspect_cache(open_cache(tmp_path / "lit.mlir"))
+    assert not kernel.problems
+    assert [region.id for region in kernel.last.regions if region.id.startswith("loop")] == ["loop#1"]

@@ -1,8 +1,9 @@
 """How many blocks fit: against a real GPU, and by the rules of LLVM worked out by hand."""
 
 import pytest
+from waves import find_warps_per_partition
 
-from artifact_inspector.analysis.resources.occupancy import find_occupancy, find_warps_per_partition
+from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.hardware.targets import parse_target
 
 # Measured on an H200 (driver 580, CUDA 13.0) with cuOccupancyMaxActiveBlocksPerMultiprocessor: registers,
@@ -170,7 +171,6 @@ def test_an_unknown_target_names_what_is_missing():
     found = find_occupancy(parse_target("sm_130"), registers=64, shared_bytes=0, warps_per_block=4)
     assert (found.blocks, found.warps, found.ratio, found.limited_by) == (None, None, None, ())
     assert found.missing == ("limits of one SM of sm_130",)
-    assert find_warps_per_partition(parse_target("sm_130"), 64) is None
 
 
 def test_a_figure_that_is_not_known_is_missing_by_name():

@@ -35,3 +35,12 @@ def test_no_operand_is_read_so_where_there_is_no_such_instruction() -> None:
     last = saved("3.6.0/gfx942/matmul_grouped").facts.last
     assert last is not None
     assert not any(found.row_reads or found.word_reads for work in last.work.values() for found in work.operand_reads)
+
+
+@pytest.mark.parametrize(("target", "accesses"), [("gfx942", 64), ("gfx950", 32), ("sm_80", 0)])
+def test_accesses_of_one_element_are_those_of_the_text(target: str, accesses: int) -> None:
+    last = saved(f"3.6.0/{target}/flash_attention").facts.last
+    assert last is not None
+    text = saved(f"3.6.0/{target}/flash_attention").text(last.stage)
+    assert len(re.findall(r"^\s*(?:ds_(?:read|write)_[ub]16\w*|(?:ld|st)\.shared\.b16)\b", text, re.M)) == accesses
+    assert sum(work.element_accesses or 0 for work in last.work.values()) == accesses

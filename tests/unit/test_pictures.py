@@ -8,7 +8,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from saved import saved
+from saved import saved, saved_kernels
 
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.errors import UsageError
@@ -16,7 +16,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lane import Event, Lane
 from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.facts.timetable import find_timetable
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import COMPUTES, EventKind, Stage
 from artifact_inspector.pictures._block_row import lay_out
 from artifact_inspector.pictures._canvas import DARK, FAMILIES, FAMILY_OF, INK, LIGHT, NUMBERED_FILLS, STYLE, Canvas
 from artifact_inspector.pictures.pair_timelines import pair_timelines
@@ -207,6 +207,50 @@ def test_the_timetable_of_a_matmul_of_four_stages() -> None:
     told = titles(timetable(facts(MATMUL)))
     assert "iteration 3: loaded in buffer 0" in told
     assert "buffer 1 holds iteration 4" in told
+
+
+def drawn_spans(svg: str, what: str) -> dict[int, tuple[float, float]]:
+    """Iteration → left and right edge of its box of one sort."""
+    spans = {}
+    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
+        title, box = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
+        matched = re.match(rf"iteration (\d+): {what}", (title.text or "") if title is not None else "")
+        if matched and box is not None:
+            left = float(box.get("x", "nan"))
+            spans[int(matched[1])] = left, left + float(box.get("width", "nan"))
+    return spans
+
+
+def check_drawn_overlap(kernel: KernelFacts) -> bool:
+    """Compare the iterations drawn in flight at a trip's first compute with those of the events; False if not drawn."""
+    try:
+        table, svg = find_timetable(kernel), timetable(kernel)
+    except UsageError:
+        return False
+    lane = find_scene(kernel, table.region, (table.stage,)).lanes[0]
+    compute = next(kind for kind in table.order if kind in COMPUTES)
+    kinds = {compute} if compute is EventKind.MATRIX else COMPUTES
+    steps = [event.step for event in lane.events]
+    at = next(step.start for step in steps if step.region == table.region and step.kind in kinds)
+    in_flight = [
+        flight.back_edges + 1 - (flight.end <= at) - (flight.start > at)
+        for flight in (span.flight for span in lane.load_spans)
+        if flight.end is not None and not flight.is_after_loop and steps[flight.step].region == table.region
+    ]
+    middle = sum(drawn_spans(svg, "computed")[1]) / 2
+    drawn = sum(left < middle < right for left, right in drawn_spans(svg, "in flight").values())
+    assert drawn == max(in_flight)
+    return True
+
+
+@pytest.mark.parametrize("path", [MATMUL, "3.6.0/sm_100/dot_scaled"])
+def test_a_timetable_draws_the_overlap_of_its_events(path: str) -> None:
+    assert check_drawn_overlap(facts(path))
+
+
+@pytest.mark.exhaustive
+def test_every_timetable_draws_the_overlap_of_its_events() -> None:
+    assert sum(check_drawn_overlap(kernel.facts) for kernel in saved_kernels()) > 40
 
 
 def test_a_loop_that_is_not_pipelined_has_no_timetable_and_the_reason_is_told() -> None:

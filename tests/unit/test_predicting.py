@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launched import gemv
+from saved import FIXTURES
 
 from artifact_inspector.api import launches
+from artifact_inspector.api.advice import diagnose_launches
 from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.ranking_problems import rank_recorded, rank_variants
 from artifact_inspector.cli._loading import open_cache_or_fail
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.cta_order import CtaOrder, Wave
 from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.launch_counters import CounterRange
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.report.prediction import describe_order
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from artifact_inspector.report.prediction import describe_counters, describe_order
 
 
 def _cache(root: Path, *rows: dict[str, Any]) -> Path:
@@ -50,6 +53,7 @@ def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
     assert tuple(ran) == places
 
 
+@pytest.mark.long
 def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: Path) -> None:
     root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 1024}})
     (entry,) = open_cache(root).entries
@@ -119,3 +123,23 @@ def test_more_launches_than_are_run_are_refused_in_words() -> None:
         parse_document_of({"launches": rows}, "the record")
     assert "ARTIFACT_INSPECTOR_MOST_LAUNCHES" in str(told.value.remedy)
     assert len(parse_document_of(rows[:1000], "the record")) == 1000
+
+
+@pytest.mark.parametrize("gpu", ["MI300X", None])
+def test_amd_launches_have_the_time_that_advice_has(gpu: str | None) -> None:
+    (entry,) = open_cache(FIXTURES / "3.6.0" / "gfx942" / "copy").entries
+    request = LaunchRequest((8, 1, 1), {"x_ptr": Tensor((4096,), "fp16"), "y_ptr": Tensor((4096,), "fp16"), "n": 4096})
+    (prediction,) = predict_launches([(entry, request)], None, gpu=gpu)
+    (diagnosis,) = diagnose_launches([(entry, request)], None, gpu=gpu)
+    assert prediction.time is not None
+    assert prediction.time.us == pytest.approx(diagnosis.microseconds, abs=0.005)
+    assert not prediction.time.is_validated
+
+
+@pytest.mark.parametrize(("fits_l2", "is_printed"), [(None, False), (True, False), (False, True)])
+def test_a_launch_does_not_fit_in_an_l2_of_known_size_only(fits_l2: bool | None, is_printed: bool) -> None:
+    prediction = gemv()
+    order = CtaOrder(5, "as given", (Wave(5, 100, 0, 1000, 9),), 1, 1, 1, 1, fits_l2, (), (), ())
+    counters = replace(prediction.counters, dram_bytes_read=CounterRange(1, 2))
+    prediction = replace(prediction, l2=None, cta_order=order, counters=counters)
+    assert any("does not fit in L2" in text for _, text in describe_counters(prediction, None)) is is_printed

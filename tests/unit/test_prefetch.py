@@ -95,7 +95,8 @@ def test_copies_that_lost_their_line_leave_the_distance_of_the_stage_before() ->
     assert found.distances == {0: 2}
     assert "before the loop have no line" in found.notes[0].message
     kept = measured(located([4], [5], [0]), before=memory(distances={0: 2}))
-    assert kept.distances == {0: 1}
+    assert kept.distances == {0: 2}
+    assert kept.notes[0].message.startswith("1 copies of a (k.py:7) before the loop")
 
 
 def test_a_peeled_iteration_takes_one_off_where_the_stage_before_says_so() -> None:
@@ -103,7 +104,8 @@ def test_a_peeled_iteration_takes_one_off_where_the_stage_before_says_so() -> No
     blurred, plain = located([4], [5], [0, 1, 2]), LocatedRound([LocatedStatement(B, [6], [3])], [7], [0])
     assert measured(blurred, plain).distances[0] == 3
     assert measured(blurred, plain, before=memory(distances={0: 2})).distances[0] == 2
-    assert measured(blurred, plain, before=memory(distances={0: 1})).distances[0] == 3
+    # no back end moves loads to other iterations: the third copy is of another loop, or of a peeled iteration
+    assert measured(blurred, plain, before=memory(distances={0: 1})).distances[0] == 1
     # more of them than of one iteration seem to stand there: the second shows that it is one
     twice = LocatedRound([LocatedStatement(A, [4], [0, 1, 2])], [5], [0, 1])
     assert measured(twice, plain).distances[0] == 1

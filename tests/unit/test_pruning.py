@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from artifact_inspector.api.pruning import Pruner, prune_configs
+from artifact_inspector.api.pruning import Pruner, _attempt, _CompileJobs, prune_configs
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.timing.ranking import RankedLaunch
 
@@ -48,3 +49,32 @@ def test_a_pruner_that_knows_no_kernel_says_so() -> None:
 def test_an_autotuner_needs_a_configuration() -> None:
     with pytest.raises(UsageError):
         prune_configs(0)
+
+
+def test_compiles_are_deferred_until_their_result_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    class Mode:
+        """As triton.AsyncCompileMode: on leaving, it would wait for what `submit` returned."""
+
+        def __init__(self, executor: Any) -> None:
+            self.executor, self.raw_futures = executor, []
+
+        def __enter__(self) -> Mode:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            assert not self.raw_futures
+
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(AsyncCompileMode=Mode))
+    jobs = _CompileJobs()
+    with jobs.collect():
+        future = jobs.submit(lambda: started.append("compiled"))
+    assert started == []
+    jobs.run(0)
+    future.result()
+    assert started == ["compiled", "compiled"]
+
+
+def test_an_error_of_a_compile_is_a_value() -> None:
+    assert isinstance(_attempt(lambda: 1 / 0), ZeroDivisionError)

@@ -56,6 +56,23 @@ def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) ->
     assert order == [[1, 0]]
 
 
+def test_only_launches_that_may_be_among_the_best_get_their_exact_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower_bounds, exact = [10.0, 20.0, 30.0, 40.0], {0: 35.0, 1: 21.0, 2: 33.0}
+    candidate = RankingCandidate(saved("3.6.0/sm_90/softmax").artifact, LaunchRequest((1,), {}), {})
+    monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
+    monkeypatch.setattr(ranking, "match_launch", lambda loaded, *_: (loaded, None))
+    monkeypatch.setattr(ranking, "load_kernel", lambda *_: None)
+
+    def estimate(*_: object, index: int, deferred: list[int] | None, **__: object) -> RankedLaunch:
+        if deferred is not None:
+            deferred.append(index)
+        return row(index, lower_bounds[index] if deferred is not None else exact[index])  # of 3, none is asked for
+
+    monkeypatch.setattr(ranking, "estimate_launch", estimate)
+    ranked = rank_launches([candidate] * 4, None, best=2)
+    assert [(entry.launch, entry.score) for entry in ranked] == [(1, 21.0), (2, 33.0), (0, 35.0), (3, 40.0)]
+
+
 def test_a_control_code_says_stall_scoreboards_and_waits() -> None:
     # IADD3 of an sm_90 cubin with control bits: stall 4, no yield, scoreboard 2 held, 0 and 5 awaited
     high = 4 << 41 | 2 << 46 | 7 << 49 | 0b100001 << 52
@@ -160,3 +177,12 @@ def test_labels_of_descriptor_kernels_have_block_shapes_and_the_grid() -> None:
 def test_block_shapes_are_not_another_ranking_problem() -> None:
     one, other = _described([128, 64], (4,), "a"), _described([64, 64], (8,), "b")
     assert one.request.arguments == other.request.arguments
+
+
+def test_launches_of_two_releases_or_edits_have_different_labels() -> None:
+    old, new = (saved(f"{release}/gfx942/gemv_splitk").artifact for release in ("3.6.0", "3.9.0"))
+    request = LaunchRequest(("1",), {"stride_bk": 64})
+    candidates = [RankingCandidate(one, request, {}) for one in (old, new)]
+    assert label_candidates(candidates) == ["triton=3.6.0", "triton=3.9.0"]
+    edited = replace(candidates[0], artifact=replace(old, hash="f" * 64))
+    assert label_candidates([candidates[0], edited]) == [f"hash={old.hash[:8]}", f"hash={'f' * 8}"]

@@ -43,8 +43,8 @@ def write(cache: Cache, *rows: dict[str, object], launches: tuple[dict[str, obje
 
 def test_types_constants_options_and_the_gpu_are_those_on_record(cache: Cache) -> None:
     write(cache, row("A" * 52), row("B" * 52))
-    request, targets = complete_request(REQUEST, [], cache, None)
-    assert targets == ["sm_80"]
+    request, targets, digest = complete_request(REQUEST, [], cache, None)
+    assert (targets, digest) == (["sm_80"], cache.entries[0].hash)
     assert request.signature == {"x_ptr": "*fp16:16", "y_ptr": "*fp16:16", "n_cols": "i32:16"}
     assert {name: constant.text for name, constant in request.constexprs.items()} == {"BLOCK": "1024"}
     assert (request.options, request.is_untrusted) == ({"num_warps": 4}, True)
@@ -53,7 +53,7 @@ def test_types_constants_options_and_the_gpu_are_those_on_record(cache: Cache) -
 def test_the_command_line_takes_precedence(cache: Cache) -> None:
     write(cache, row("A" * 52), row("B" * 52))
     typed = KernelRequest("mine.py:softmax_kernel", constexprs={"BLOCK": 2048}, options={"num_warps": 8})
-    request, targets = complete_request(typed, ["sm_80"], cache, None)
+    request, targets, _ = complete_request(typed, ["sm_80"], cache, None)
     assert (request.constexprs, request.options, targets) == ({"BLOCK": 2048}, {"num_warps": 8}, ["sm_80"])
 
 
@@ -64,5 +64,4 @@ def test_several_variants_need_a_hash(cache: Cache) -> None:
 
 
 def test_a_cache_without_a_record_leaves_the_request_as_it_is(cache: Cache) -> None:
-    request, targets = complete_request(REQUEST, [], cache, None)
-    assert (request, targets) == (REQUEST, ["sm_80"])
+    assert complete_request(REQUEST, [], cache, None) == (REQUEST, ["sm_80"], None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
 from artifact_inspector.comparison.corpus import compare_corpora
-from artifact_inspector.comparison.pair_price import PairPrice
-from artifact_inspector.comparison.regressions import find_regressions
+from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
+from artifact_inspector.comparison.regressions import KernelOutcome, find_regressions
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.vocabulary.fact import Sign
 
@@ -83,3 +84,54 @@ def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
     (unpriced,) = find_regressions(corpus).outcomes
     assert replace(outcome, price=None) == unpriced
     assert unpriced.direction is Sign.BETTER  # wgmma
+
+
+@pytest.mark.long  # compiles with two releases
+def test_why_names_the_pass_behind_the_decisive_fact(releases: Path) -> None:
+    result = run("regress", releases, "--left", "3.5.1", "--right", "3.6.0", "--why")
+    text = " ".join(result.stdout.split())
+    assert "3.5.1: no pass changed it 3.6.0: TritonGPURemoveLayoutConversions" in text
+    assert "No remedy was tried: No launch of colmax" in text  # its argument is a descriptor
+
+
+def test_the_outcome_of_a_predicted_improvement_names_a_better_fact() -> None:
+    kernels = [saved(f"{release}/gfx942/gemv_splitk").artifact for release in ("3.6.0", "3.9.0")]
+    corpus = compare_corpora(*([kernel] for kernel in kernels), inspect_artifact, is_one_pair=True)
+    facts = corpus.changes[0].facts
+    assert {fact.direction for fact in facts} >= {Sign.WORSE, Sign.BETTER}
+    price = PairPrice(0.5, 1.0, 0.5, "path", "path", "grid 1", "MI300X")
+    (outcome,) = find_regressions(corpus, lambda change: price).outcomes
+    assert outcome.headline is not None
+    assert outcome.headline.fact.direction is Sign.BETTER
+
+
+@pytest.mark.parametrize(
+    ("ratio", "bottleneck", "conflicts", "sentence"),
+    [
+        (1.5, "path", (), "Worse: 1.50× the old predicted time, although the dots"),
+        (1.0, "path", (), "Neutral: 1.00× the old predicted time, although the dots"),
+        (0.8, "path", (LineConflicts("a.py:3", 16, 0),), "Better: the dots"),
+        (0.8, "lsu", (LineConflicts("a.py:3", 16, 0),), "Better: bank conflicts per warp and trip 16 → 0, at a.py:3."),
+        (1.5, "lsu", (LineConflicts("a.py:3", 16, 0),), "Worse: 1.50× the old predicted time, although the dots"),
+    ],
+)
+def test_the_predicted_time_of_the_launch_leads(
+    ratio: float, bottleneck: str, conflicts: tuple[LineConflicts, ...], sentence: str
+) -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    (change,) = compare_corpora(*sides, inspect_artifact, is_one_pair=True).changes
+    change = replace(change, headlines=change.headlines[:1])  # wgmma
+    price = PairPrice(ratio, 1.0, ratio, bottleneck, bottleneck, "grid 1", "H100", bank_conflicts=conflicts)
+    assert KernelOutcome(change, price).sentence.startswith(sentence)
+    assert KernelOutcome(change).sentence == change.headlines[0].sentence
+    unexplained = KernelOutcome(replace(change, headlines=()), replace(price, bank_conflicts=()))
+    assert unexplained.sentence.startswith(sentence.split()[0])
+
+
+def test_the_next_command_compares_the_worst_kernel(releases: Path, tmp_path: Path) -> None:
+    releases = releases.rename(tmp_path / ("a directory whose name is longer than a line is wide " * 3).strip())
+    result = run("regress", releases, releases, "--left", "3.5.1", "--right", "3.6.0")
+    _, _, command = result.stdout.rpartition("\nnext   inspect-kernel ")
+    following = run(*shlex.split(command))
+    assert following.exit_code == 1, following.output
+    assert following.stdout.startswith("Worse: new reduction across warps")

@@ -166,7 +166,7 @@ def test_a_change_names_its_reason_and_its_line(lost_pipeline: Corpus) -> None:
     assert change.reason is not None
     assert change.reason.description.startswith("loop1: ")
     assert change.reason.source == "matmul_grouped.py:81"
-    assert any(line.startswith(f"because {change.reason.description}") for line in describe_change(change))
+    assert any(line.startswith(change.reason.description) for line in describe_change(change))
     assert change.headline is not None
     assert next(describe_change(change)) == change.headline.sentence
 

@@ -38,6 +38,19 @@ def test_a_finding_names_the_switch_that_its_own_figures_suggest(kernel: str, sw
     assert found == switches
 
 
+@pytest.mark.parametrize(("n", "description"), [(1024, "n divisible by 16"), (1000, "pad rows to a multiple of 16")])
+def test_a_recorded_launch_rules_a_divisor_out(n: int, description: str, tmp_path: Path) -> None:
+    facts = saved("3.6.0/sm_80/masked_add").facts
+    launch = {"hash": facts.artifact.hash, "args": {"n": n}}
+    (tmp_path / "inspect-kernel.json").write_text(
+        json.dumps({"schema_version": 1, "entries": [], "launches": [launch]})
+    )
+    artifact = replace(facts.artifact, files={"ttir": tmp_path / "ENTRY" / "k.ttir"})
+    found = switches_of(replace(facts, artifact=artifact))
+    assert len(found) == 2
+    assert all(switch.description.startswith(description) for _, switch in found)
+
+
 def test_registers_that_cost_a_block_are_bounded() -> None:
     facts = saved("3.6.0/sm_80/gemv_splitk").facts
     taken = replace(facts.resources, registers=ResourceFigure(136, "cubin"))

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 import pytest
 
 from artifact_inspector.compiling import KernelRequest, compile_kernels
-from artifact_inspector.compiling.ask import remote
 from artifact_inspector.errors import CompileError
+from artifact_inspector.files import cluster
 from artifact_inspector.files.cache import open_cache
 
 pytestmark = pytest.mark.skipif(
@@ -47,6 +47,6 @@ def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler,
 
 
 def test_where_no_scheduler_answers_the_address_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(CompileError, match=r"No Dask scheduler responds at tcp://127\.0\.0\.1:9"):
         compile_kernels([KernelRequest("softmax")], ["sm_80"], tmp_path, scheduler="tcp://127.0.0.1:9")

@@ -283,12 +283,11 @@ def test_the_legend_explains_a_run_and_no_letter_that_is_not_there() -> None:
 
 
 def test_unclassified_opcodes_are_named_with_their_number() -> None:
-    stages = [
-        a_stage(Stage.LLIR, instructions=1000),
-        a_stage(Stage.PTX, instructions=907, unknown={"createpolicy": 8, "discard": 4}),
-    ]
-    assert describe_unknown(stages) == "12 of 1907 instructions unclassified: createpolicy ×8, discard ×4"
-    assert describe_unknown(stages[:1]) is None
+    known = a_stage(Stage.LLIR, instructions=1000)
+    unclassified = a_stage(Stage.PTX, instructions=907, unknown={"createpolicy": 8, "discard": 4})
+    kernels = [KernelFacts(stages={stage.stage: stage}) for stage in (known, unclassified)]
+    assert describe_unknown(kernels) == "12 of 1907 instructions unclassified: createpolicy ×8, discard ×4"
+    assert describe_unknown(kernels[:1]) is None
 
 
 runs = st.lists(st.tuples(st.sampled_from("LAKWstMFBX"), st.integers(1, 999)), min_size=1, max_size=60)
@@ -365,7 +364,8 @@ def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch
 def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     for times, said in ((1, False), (2, True)):
         kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial", unroll_factor=times)))
-        text = printed(CacheReport(a_cache(kernel), [kernel], is_narrowed=False), 120, monkeypatch)
+        report = CacheReport(a_cache(kernel), [kernel], is_narrowed=False, has_legend=True)
+        text = printed(report, 120, monkeypatch)
         assert ("\n×u " in text) is said
         assert "\n  serial  " in text
         assert "clustered" not in text
@@ -373,7 +373,8 @@ def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPat
 
 def test_copies_of_one_entry_are_told_apart_by_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = [a_kernel(a_stage(Stage.PTX, a_region("L1")), directory=where) for where in ("here", "there")]
-    rows = printed(CacheReport(a_cache(*kernels), kernels, is_narrowed=False), 120, monkeypatch).splitlines()
+    report = CacheReport(a_cache(*kernels), kernels, is_narrowed=False, limit=0)
+    rows = printed(report, 120, monkeypatch).splitlines()
     assert [row.split()[1] for row in rows if row.startswith("k  ")] == ["here", "there"]
 
 

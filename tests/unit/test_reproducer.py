@@ -12,6 +12,7 @@ import pytest
 from saved import FIXTURES
 from typer.testing import CliRunner
 
+from artifact_inspector.api.reproducer import _standalone_source
 from artifact_inspector.cli import app
 from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, compile_kernels
 from artifact_inspector.files.cache import open_cache
@@ -84,14 +85,21 @@ def check_reference(name: str, target: str, tmp_path: Path) -> None:
     assert_same_key(tmp_path / "repro.py", tmp_path, entry.hash)
 
 
-@pytest.mark.parametrize(("name", "target"), [("softmax", "sm_80"), ("matmul_grouped", "gfx942")])
+@pytest.mark.parametrize(
+    ("name", "target"), [("softmax", "sm_80"), pytest.param("matmul_grouped", "gfx942", marks=pytest.mark.long)]
+)
 def test_a_reference_kernel_has_the_same_key(name: str, target: str, tmp_path: Path) -> None:
     check_reference(name, target, tmp_path)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_90", "sm_100", "gfx942"])
-@pytest.mark.parametrize("name", REFERENCE_KERNELS)
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        pytest.param(name, target, marks=pytest.mark.exhaustive if (number + turn) % 12 else pytest.mark.long)
+        for turn, target in enumerate(("sm_90", "sm_100", "gfx942"))
+        for number, name in enumerate(REFERENCE_KERNELS)
+    ],
+)
 def test_every_reference_kernel_has_the_same_key(name: str, target: str, tmp_path: Path) -> None:
     check_reference(name, target, tmp_path)
 
@@ -113,6 +121,7 @@ def scaled(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.long
 def test_a_users_kernel_keeps_its_lines_and_key_and_launches(scaled: Path, tmp_path: Path) -> None:
     code, output, errors = run(scaled, "-o", tmp_path / "r.py", "--kernel", f"{tmp_path / 'program.py'}:scale_kernel")
     assert (code, errors) == (0, "")
@@ -141,6 +150,39 @@ def test_a_changed_source_is_another_key(scaled: Path, tmp_path: Path) -> None:
     assert "differs from" in done.stdout
 
 
+KERNEL = "import triton\n\n\n@triton.jit\ndef k(x, n):\n    y = x + n\n    return y\n"
+MAIN = "\n\ndef run(a):\n    return k(a, 1)\n\n\nprint(run)\nif __name__ == '__main__':\n    n = x = y = run(3)\n"
+
+
+def test_only_what_the_kernel_uses_is_copied() -> None:
+    text, _ = _standalone_source(KERNEL + MAIN, "k")
+    assert text.strip() == KERNEL.strip()
+
+
+def test_another_source_exits_1_without_a_compile(tmp_path: Path) -> None:
+    """The record is of a launch: its argument that is 1 becomes a constant."""
+    entry = tmp_path / "cache" / "ENTRY"
+    entry.mkdir(parents=True)
+    target = {"backend": "cuda", "arch": 90, "warp_size": 32}
+    metadata = {"hash": "ab" * 32, "name": "k", "target": target, "triton_version": "3.9.0", "num_warps": 4}
+    (entry / "k.json").write_text(json.dumps(metadata))
+    (entry / "k.ttir").write_text('#loc = loc("/old/k.py":4:1)\n#loc1 = loc("/old/k.py":6:9)\n')
+    row = {"directory": "ENTRY", "place": "/old/k.py:k", "types": ["x=i32:16", "n=i32:1"], "constants": {}}
+    (tmp_path / "cache" / "inspect-kernel.json").write_text(json.dumps({"schema_version": 1, "entries": [row]}))
+    arguments = (tmp_path / "cache", "-o", tmp_path / "r.py", "--kernel", f"{tmp_path / 'k.py'}:k")
+    (tmp_path / "k.py").write_text(KERNEL)
+    assert run(*arguments)[0] == 0
+    text = (tmp_path / "r.py").read_text()
+    assert "TYPES = {'x': 'i32'}\n" in text
+    assert "CONSTANTS = {'n': 1}\n" in text
+    (artifact,) = open_cache(tmp_path / "cache").entries
+    assert artifact.constants == {"n": 1}  # also what `diff --why` reads
+    (tmp_path / "k.py").write_text(KERNEL.replace("x + n", "(x + n)"))
+    code, _, errors = run(*arguments)
+    assert code == 1
+    assert "line 6 differs" in errors
+
+
 def test_a_file_that_only_the_record_names_is_not_read(scaled: Path, tmp_path: Path) -> None:
     code, _, errors = run(scaled, "-o", tmp_path / "r.py")
     assert code == 2
@@ -164,5 +206,5 @@ def test_an_import_of_the_users_own_code_is_reported(scaled: Path, tmp_path: Pat
     )
     (tmp_path / "program.py").write_text(source.replace("x = helper(x)", "x = other(x)"))
     code, _, errors = run(scaled, "-o", tmp_path / "r.py", "--kernel", f"{tmp_path / 'program.py'}:scale_kernel")
-    assert code == 0
+    assert code == 1  # another source
     assert "it imports mine, which is not copied" in errors

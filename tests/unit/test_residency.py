@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -24,6 +26,7 @@ from artifact_inspector.execution.timing.residency import (
     overlap_warps,
 )
 from artifact_inspector.pictures.residency import residency
+from artifact_inspector.report.exchange.chrome_trace import chrome_trace
 from artifact_inspector.report.html.launch import draw_launch
 
 PLAIN = ControlCode(1, None, None, ())
@@ -147,3 +150,64 @@ def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
     request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
     with pytest.raises(UsageError, match="no cubin with control codes"):
         find_residency(RankingCandidate(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)
+
+
+def test_the_trace_has_every_span_and_counter_of_the_model() -> None:
+    model = made(2, 2)
+    document = json.loads(json.dumps(chrome_trace(model)))
+    events = document["traceEvents"]
+    for lane in model.timelines:
+        spans = [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == (lane.cta, lane.warp)]
+        assert [(e["name"], e["ts"], e["ts"] + e["dur"]) for e in spans] == [
+            (span.activity.value, span.start, pytest.approx(span.end)) for span in lane.spans
+        ]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert names == {(lane.cta, lane.warp): f"warp {lane.warp}" for lane in model.timelines}
+    for unit, shares in model.unit_utilization.items():
+        counters = [e for e in events if e["ph"] == "C" and e["name"] == f"{unit} busy, %"]
+        assert [e["args"]["busy"] for e in counters] == [round(100 * share, 2) for share in shares if any(shares)]
+        assert all(e["pid"] not in {lane.cta for lane in model.timelines} for e in counters)
+    assert document["otherData"]["gpu"] == "H200"
+
+
+def check_trace_format(document: dict[str, Any]) -> None:
+    """Refuse what the Trace Event Format does not define, and what Perfetto drops when it imports.
+
+    Source: "Trace Event Format" (complete, counter and metadata events); perfetto, json_trace_parser_impl.cc, which
+    truncates to nanoseconds, and slice_tracker.cc, which drops a slice that ends after the one around it.
+    """
+    tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for event in document["traceEvents"]:
+        assert (type(event["pid"]), type(event["tid"]), type(event["name"])) == (int, int, str)
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+            continue
+        assert math.isfinite(event["ts"])
+        assert event["ts"] >= 0
+        if event["ph"] == "C":
+            assert event["args"]
+            assert all(isinstance(value, int | float) for value in event["args"].values())
+        else:
+            assert event["ph"] == "X"
+            assert event["dur"] >= 0
+            start = int(event["ts"] * 1000)
+            tracks.setdefault((event["pid"], event["tid"]), []).append((start, start + int(event["dur"] * 1000)))
+    assert tracks
+    for spans in tracks.values():
+        enclosing: list[int] = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while enclosing and enclosing[-1] <= start:
+                enclosing.pop()
+            assert not enclosing or end <= enclosing[-1], "slices overlap in part"
+            enclosing.append(end)
+
+
+def test_the_trace_follows_the_published_format() -> None:
+    document = json.loads(json.dumps(chrome_trace(made(3, 4)), allow_nan=False))
+    check_trace_format(document)
+    (first, second) = [x for x in document["traceEvents"] if x["ph"] == "X"][:2]
+    for fault in ({"dur": -1}, {"ph": "B"}, {"pid": "0"}, {"ts": second["ts"] - 1, "dur": 2}):
+        broken = {**document, "traceEvents": [{**first, "dur": second["ts"] - first["ts"]}, {**second, **fault}]}
+        with pytest.raises((AssertionError, KeyError)):
+            check_trace_format(broken)

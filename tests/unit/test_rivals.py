@@ -10,6 +10,7 @@ import pytest
 import rivals
 
 
+@pytest.mark.long
 def test_each_command_is_run_in_turn_and_has_a_row(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

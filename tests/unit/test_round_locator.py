@@ -116,7 +116,7 @@ def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_on
     assert loads(found) == [[[0]], [[3], [3]]]
     assert [s.is_merged for s in found.rounds[1].statements] == [False, True]
     (note,) = found.notes
-    assert note.message == "the load of k.py:7 has no line of its own: it is merged with the load of k.py:6"
+    assert note.message == "the load of c (k.py:7) has no line of its own: it is merged with the load of b (k.py:6)"
 
 
 def test_one_wide_load_may_be_several_of_a_pointer_in_a_row() -> None:

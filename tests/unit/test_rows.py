@@ -13,7 +13,14 @@ from rich.console import Console
 from rich.text import Text
 from saved import saved
 
-from artifact_inspector.report.kernel_rows import RenderedColumn, make_lines, make_table, short_hashes
+from artifact_inspector.report.kernel_rows import (
+    _COLUMNS,
+    RenderedColumn,
+    fit_table,
+    make_lines,
+    make_table,
+    short_hashes,
+)
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 
@@ -55,3 +62,14 @@ def test_as_much_of_a_hash_is_shown_as_tells_kernels_of_a_name_apart() -> None:
     assert told("ABCDEFGH") == [""]
     assert told("ABCDEFGH", "ABCDEFGI", "XYZXYZXYZ") == ["ABCDEFGH", "ABCDEFGI", "XYZXYZXY"]
     assert told("ABCDEFGH", "ABCDEFGH", "XYZXYZXYZ") == ["at0", "at1", "XYZXYZ"]
+
+
+def test_a_list_of_copies_keeps_its_five_columns_at_80_characters() -> None:
+    cells = dict.fromkeys((heading for heading, *_ in _COLUMNS), "1234")
+    row = {
+        **cells, "kernel": "a_kernel_with_a_long_name_of_many_words", "hash": "3.6.0/sm_90/" + "directory" * 6,
+        "prefix": "abcdef", "what limits it": "wait in loop serialises wgmma, narrow loads",
+        "verdict": "warp-specialised(2)", "state": "",
+    }  # fmt: skip
+    headings = fit_table([row, {**row, "target": "gfx1100", "equal": "×28"}], (), 80).headings
+    assert {"kernel", "hash", "target", "what limits it", "verdict"} <= headings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from handwritten import amdgcn
 
-from artifact_inspector.analysis.flow.scalar_data import find_scalar_data
+from artifact_inspector.analysis.order.round_locator import find_scalar_data
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,8 @@ pytest.importorskip("mcp")
 
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.reader import read_content, restrict_reading, scan_directory
-from artifact_inspector.serving.execute_tools import EXECUTING_TOOLS
+from artifact_inspector.serving.catalog import TOOLS
 from artifact_inspector.serving.mcp import ERROR_PROSE, _tool_result, call_tool
-from artifact_inspector.serving.read_tools import READING_TOOLS
 from artifact_inspector.serving.roots import AllowedDirectories
 from artifact_inspector.serving.tool import (
     CHARACTERS_PER_TOKEN,
@@ -34,7 +33,6 @@ from artifact_inspector.serving.tool import (
     sanitize,
 )
 
-TOOLS = {tool.name: tool for tool in (*READING_TOOLS, *EXECUTING_TOOLS)}
 ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"
 LAUNCH = {
     "grid": "8",
@@ -45,21 +43,22 @@ LAUNCH = {
 SMALL = "3.6.0/sm_75"
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "list": ("list", {"cache": SMALL}),
-    "list, sorted": ("list", {"cache": SMALL, "sort": "name", "name": "gemv"}),
-    "inspect": ("inspect", {"cache": "3.6.0/sm_80", "name": "copy"}),
-    "inspect, all": ("inspect", {"cache": "3.6.0/sm_80", "name": "copy", "parts": ["summary", "order", "remarks"]}),
-    "lines": ("lines", {"cache": "3.6.0/sm_80", "name": "copy", "stage": "ttir"}),
+    "list, sorted": ("list", {"cache": SMALL, "sort": "name", "kernel": "gemv"}),
+    "inspect": ("inspect", {"cache": "3.6.0/sm_80", "kernel": "copy"}),
+    "inspect, all": ("inspect", {"cache": "3.6.0/sm_80", "kernel": "copy", "parts": ["summary", "order", "remarks"]}),
+    "lines": ("lines", {"cache": "3.6.0/sm_80", "kernel": "copy", "stage": "ttir"}),
     "findings": ("findings", {"cache": "3.6.0/sm_75"}),
-    "diff": ("diff", {"left": "3.2.0", "name": "gemv_splitk", "left_target": "sm_75", "right_target": "gfx90a"}),
+    "diff": ("diff", {"cache": "3.2.0", "kernel": "gemv_splitk", "target": "sm_75", "other_target": "gfx90a"}),
     "explain": ("explain", {"word": "AI003"}),
-    "predict": ("predict", {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH}),
-    "rank": ("rank", {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH}),
-    "advise": ("advise", {"cache": str(ON_PAPER), "name": "softmax"}),
+    "predict": ("predict", {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH}),
+    "rank": ("rank", {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH}),
+    "advise": ("advise", {"cache": str(ON_PAPER), "kernel": "softmax"}),
+    "check-memory": ("check-memory", {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH}),
 }
 TOKENS = (100, 133, 199, 200, 201, 266, 267, 300, 500, 1000, 2000, MAX_TOKENS)
 
 
-def follow(tool: str, arguments: dict[str, Any], tokens: int, roots: AllowedDirectories) -> list[dict[str, Any]]:
+def follow(tool: str, arguments: dict[str, Any], tokens: int, context: ToolContext) -> list[dict[str, Any]]:
     """The items of a call and of all that `next` names, which must come to an end."""
     call: Any = {"tool": tool, "arguments": {**arguments, "tokens": tokens}}
     items: list[dict[str, Any]] = []
@@ -67,7 +66,7 @@ def follow(tool: str, arguments: dict[str, Any], tokens: int, roots: AllowedDire
     while call is not None:
         assert call not in calls, f"{call} repeats"
         calls.append(call)
-        answer = call_tool(TOOLS[call["tool"]], ToolContext(roots), call["arguments"])
+        answer = call_tool(TOOLS[call["tool"]], context, call["arguments"])
         assert answer.items or answer.next is None
         items += answer.items
         call = None if answer.next is None else dict(answer.next)
@@ -84,16 +83,66 @@ def is_page_of(item: dict[str, Any], complete: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_following_next_gives_each_item_once(name: str) -> None:
-    tool, arguments = CALLS[name]
-    roots = AllowedDirectories([FIXTURES, ON_PAPER])
-    complete = follow(tool, arguments, MAX_TOKENS, roots)
+SIMULATES = ("predict", "rank", "advise", "check-memory", "diff", "findings")
+"""Calls that take seconds each: two sizes of pages in the long run. All sizes are in the exhaustive one."""
+
+
+def check_pages(tool: str, arguments: dict[str, Any], sizes: Iterable[int], context: ToolContext) -> None:
+    complete = follow(tool, arguments, MAX_TOKENS, context)
     assert complete
-    for tokens in TOKENS if tool not in ("predict", "rank", "advise", "diff", "findings") else (100, 266):
-        items = follow(tool, arguments, tokens, roots)
+    for tokens in sizes:
+        items = follow(tool, arguments, tokens, context)
         assert len(items) == len(complete), tokens
         assert all(is_page_of(*pair) for pair in zip(items, complete, strict=True)), tokens
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name == "explain"
+        else pytest.param(name, marks=pytest.mark.exhaustive if name == "predict" else pytest.mark.long)
+        for name in CALLS
+    ],
+)
+def test_following_next_gives_each_item_once(name: str) -> None:
+    roots = AllowedDirectories([FIXTURES, ON_PAPER])
+    check_pages(*CALLS[name], (100, 266) if name in SIMULATES else TOKENS[::3], ToolContext(roots))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", CALLS)
+def test_pages_of_any_size_give_each_item_once(name: str) -> None:
+    check_pages(*CALLS[name], TOKENS, ToolContext(AllowedDirectories([FIXTURES, ON_PAPER])))
+
+
+SOURCE = ROOT / "fixtures" / "sources" / "masked_add.py"
+PROGRAM = """
+import importlib.util, torch
+spec = importlib.util.spec_from_file_location("source", {source!r})
+source = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(source)
+for block in (64, 128, 256):
+    x = torch.ones(1000)
+    source.masked_add[(4,)](x, x, x, 1000, BLOCK=block)
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [tool.name for tool in TOOLS.values() if tool.runs_code])
+def test_pages_give_each_item_of_a_compile_once(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.replace("{source!r}", repr(str(SOURCE))))
+    kernel = {"kernel": str(SOURCE), "target": "sm_80,gfx942", "cache": str(tmp_path / "out")}
+    arguments: dict[str, Any] = {
+        "try": {**kernel, "with": {"num_warps": 8}},
+        "verify": {**kernel, "with": {"num_warps": 8}},
+        "compile": kernel,
+        "capture": {"command": [sys.executable, str(program)], "target": "sm_80", "cache": str(tmp_path / "out")},
+        "passes": {"cache": "3.6.0/sm_80", "kernel": "copy"},
+    }[name]
+    context = ToolContext(AllowedDirectories([FIXTURES, SOURCE.parent, tmp_path]), True)
+    check_pages(name, arguments, (100, 267, 1000), context)
 
 
 _VALUES = st.one_of(st.integers(), st.text(max_size=900), st.lists(st.text(max_size=40), max_size=30), st.none())
@@ -121,7 +170,7 @@ def test_pages_of_every_tool_advance(items: list[dict[str, Any]], tokens: int) -
 
 
 def test_the_arguments_of_next_are_those_of_the_call() -> None:
-    long = {"name": "n" * 700, "findings": ["x"] * 30, "cache": "a\u202eb"}
+    long = {"kernel": "n" * 700, "findings": ["x"] * 30, "cache": "a\u202eb"}
     answer = make_page("list", long, [{"at": 1}, {"at": "y" * 900}], AnswerBound(100), "items")
     assert answer.next is not None
     assert answer.next["arguments"] == {**long, "offset": 1}
@@ -157,7 +206,7 @@ def hostile(tmp_path: Path) -> Path:
 
 def prose_of(name: str, arguments: dict[str, Any], roots: AllowedDirectories, *, executes: bool = False) -> str:
     """What an answer says outside of its marked fields."""
-    result = _tool_result(TOOLS, ToolContext(roots, executes), name, arguments)
+    result = _tool_result(ToolContext(roots, executes), name, arguments)
     text = result.content[0].text  # type: ignore[union-attr]
     if result.is_error:
         prose, _, marked = text.partition("\n")
@@ -167,15 +216,16 @@ def prose_of(name: str, arguments: dict[str, Any], roots: AllowedDirectories, *,
     return json.dumps({"left_out": document["left_out"]})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in TOOLS if name != "explain"])
 def test_names_of_files_never_appear_in_prose(name: str, hostile: Path) -> None:
     roots = AllowedDirectories([hostile])
     parameters = TOOLS[name].input_schema["properties"]
-    tries: list[dict[str, Any]] = [{}, {"name": CANARY}, {"name": "nonesuch"}, {"target": "sm_90"}, {"tokens": 100}]
-    if name in ("predict", "rank"):
+    tries: list[dict[str, Any]] = [{}, {"kernel": CANARY}, {"kernel": "nonesuch"}, {"target": "sm_90"}, {"tokens": 100}]
+    if name in ("predict", "rank", "check-memory"):
         tries += [{"grid": "1"}, {"grid": "cdiv(n,X)"}, {"grid": "1", "arguments": {"x": "fp16[8]"}}]
     required = {
-        "cache": str(hostile), "left": str(hostile), "stage": "ptx", "kernel": "softmax.py:k", "targets": ["sm_80"],
+        "cache": str(hostile), "stage": "ptx", "kernel": "softmax.py:k", "target": "sm_80",
         "command": ["nonesuch"],
     }  # fmt: skip
     for extra in tries:
@@ -189,9 +239,9 @@ def test_the_prose_of_an_error_is_always_the_same(hostile: Path) -> None:
     assert prose_of("inspect", {"cache": str(hostile)}, AllowedDirectories([hostile])) == ERROR_PROSE
 
 
-@pytest.mark.parametrize("arguments", [{"command": ["a\0b"]}, {"command": ["python", "a\0"]}, {"out": "x\0"}])
+@pytest.mark.parametrize("arguments", [{"command": ["a\0b"]}, {"command": ["python", "a\0"]}, {"cache": "x\0"}])
 def test_a_nul_is_an_error_that_names_the_argument(arguments: dict[str, Any], tmp_path: Path) -> None:
-    call = {"command": ["true"], "targets": ["sm_80"], **arguments}
+    call = {"command": ["true"], "target": "sm_80", **arguments}
     with pytest.raises(UsageError, match=f"{next(iter(arguments))} has a NUL character"):
         call_tool(TOOLS["capture"], ToolContext(AllowedDirectories([tmp_path]), True), call)
 
@@ -251,16 +301,18 @@ def linked(tmp_path: Path) -> tuple[Path, Path]:
     return root, outside
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in READING_TOOLS if tool.name != "explain"])
+@pytest.mark.parametrize(
+    "name", [tool.name for tool in TOOLS.values() if not tool.runs_code and tool.name != "explain"]
+)
 @pytest.mark.parametrize("inside", ["", "entry", "linked", "linked-json", "linked-ttir/copy.ttir", "entry/copy.json"])
 def test_no_file_outside_of_the_roots_is_opened(name: str, inside: str, linked: tuple[Path, Path]) -> None:
     root, outside = linked
     cache = str(root / inside)
     parameters = TOOLS[name].input_schema["properties"]
-    every = {"cache": cache, "left": cache, "stage": "ttir", "grid": None, "target": "gfx942"}
+    every = {"cache": cache, "stage": "ttir", "grid": None, "target": "gfx942"}
     arguments = {key: value for key, value in every.items() if key in parameters}
     with opened_files() as opened:
-        result = _tool_result(TOOLS, ToolContext(AllowedDirectories([root])), name, arguments)
+        result = _tool_result(ToolContext(AllowedDirectories([root])), name, arguments)
     text = result.content[0].text  # type: ignore[union-attr]
     assert SECRET not in text
     real = [str(Path(path).resolve()) for path in opened if "/" in path]

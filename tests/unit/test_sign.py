@@ -46,7 +46,7 @@ def row_of(key: str, value: Value) -> Row:
 def sign_of(key: str, left: Kernel, right: Kernel) -> Sign:
     (fact,) = (fact for fact in compare_rows(left.summary(), right.summary()) if fact.key == key)
     (mirror,) = (fact for fact in compare_rows(right.summary(), left.summary()) if fact.key == key)
-    assert mirror.direction is fact.direction.reverse
+    assert mirror.direction is {Sign.WORSE: Sign.BETTER, Sign.BETTER: Sign.WORSE}.get(fact.direction, Sign.NEUTRAL)
     return fact.direction
 
 

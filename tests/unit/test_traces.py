@@ -169,3 +169,22 @@ def test_a_trace_without_kernels_or_with_a_huge_event_is_an_error(
     cache = open_cache(write_trace(tmp_path / "b.ndjson", [json.dumps({"x": "y" * (3 << 20)}), good]))
     assert len(cache.entries) == 1
     assert TRACE_LINE_MIB.variable in cache.missing[0].problem
+
+
+def test_a_launch_whose_hash_is_no_text_is_one_without_a_kernel(tmp_path: Path) -> None:
+    entry = next(entry for entry in (FIXTURES / "3.6.0" / "sm_80").glob("copy/*") if entry.is_dir())
+    found = document(write_trace(tmp_path / "t.ndjson", [compilation(entry), launch({"a": []})]))  # type: ignore[arg-type]
+    assert len(found["kernels"]) == 1
+    assert "1 launches of kernels that the trace has no compilation of" in json.dumps(found["problems"])
+
+
+def test_a_directory_of_traces_has_their_kernels_and_launches(tmp_path: Path) -> None:
+    entries = [next((FIXTURES / "3.6.0" / target / "softmax").iterdir()) for target in ("sm_80", "gfx942")]
+    for number, entry in enumerate(entries):
+        events = [compilation(entry), launch(compilation(entry)["payload"]["metadata"]["hash"], grid=[number + 1])]
+        write_trace(tmp_path / f"rank_{number}.ndjson.gz", events)
+    cache = open_cache(tmp_path)
+    assert [entry.directory for entry in cache.entries] == [
+        f"rank_{number}.ndjson.gz/{entries[number].name}" for number in (1, 0)
+    ]
+    assert sorted(row["grid"] for row in read_launches(cache.root)) == [[1, 1, 1], [2, 1, 1]]

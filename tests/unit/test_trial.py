@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -58,6 +61,7 @@ def attempt(checkout: Path, *options: str) -> Result:
     return CliRunner().invoke(cli.app, ["try", f"{checkout}/scale.py:scale", "-t", "sm_80", *TAKES, *options])
 
 
+@pytest.mark.long
 def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(checkout: Path) -> None:
     (checkout / "scale.py").write_text(f"# what it is for\n\n{KERNEL}")
     unreached = attempt(checkout, "--keep", str(checkout / "tried"))
@@ -117,6 +121,18 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResul
     assert "power of 2" in answer.stderr
 
 
+def test_a_missing_signature_is_answered_with_both_sources(made: list[CompileResult]) -> None:
+    made[0] = replace(made[0], directory=None, message="k needs its argument n.", remedy="Give …", is_usage_error=True)
+    answer = against(SAVED / "sm_80")
+    assert answer.exit_code == 2
+    assert "--against CACHE, or give it with -S" in answer.stderr
+
+
+def test_a_missing_file_is_an_error_of_its_own() -> None:
+    answer = CliRunner().invoke(cli.app, ["try", "nofile.py:x"])
+    assert (answer.exit_code, answer.stderr.splitlines()[0]) == (2, "inspect-kernel: nofile.py does not exist.")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -129,6 +145,43 @@ def test_a_request_that_makes_no_sense_is_refused(checkout: Path, options: tuple
     answer = attempt(checkout, *options)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
+
+
+@pytest.mark.exhaustive
+def test_three_edits_need_no_signature_and_few_seconds_and_tokens(tmp_path: Path) -> None:
+    """`capture`, then edits and `try` only; of two captured configurations, the launched one is meant."""
+    file = shutil.copy(Path(__file__).with_name("edit_loop.py"), tmp_path)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "own"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
+    command = [sys.executable, "-m", "artifact_inspector"]
+    captured = subprocess.run(
+        [*command, "capture", "-t", "sm_90", "-o", "cache", "--", sys.executable, file],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "next   inspect-kernel advise cache " in captured.stdout
+    edits = (
+        ("acc += tl.dot(a, ", "acc = tl.dot(acc=acc, input=a, other=", 0, "No change: TTIR"),
+        ("(rk // GROUP)[:, None] * ssg + rn[None, :]", "(k // GROUP) * ssg + rn[None, :]", 1, "Better: "),
+        (
+            "input=a, other=((q - 8).to(tl.float16) * s).to(tl.float16)",
+            "input=a.to(tl.float32), other=(q - 8) * s.to(tl.float32)",
+            1,
+            "Worse: ",
+        ),
+    )
+    for old, new, status, sentence in edits:
+        text = Path(file).read_text()
+        assert old in text
+        Path(file).write_text(text.replace(old, new))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result = subprocess.run(
+            [*command, "try", f"{file}:int4_gemm", "--against", "cache", "--brief"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert (result.returncode, result.stderr) == (status, "")
+        assert f"int4_gemm for sm_90: {sentence}" in result.stdout
+        assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
+        assert len(result.stdout) / 4 < 1500
 
 
 def test_a_kernel_that_is_no_file_was_never_otherwise() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from handwritten import prepared
 
-from artifact_inspector.analysis.flow.unconditional import find_unconditional_blocks
+from artifact_inspector.analysis.flow.mutual_exclusion import find_unconditional_blocks
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Stage
 from artifact_inspector.model.instruction import Operands
 

@@ -12,7 +12,7 @@ from artifact_inspector.vocabulary.value_reading import read_matrix, read_strict
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(("16 ×4", "4 ×1"), (68, 5)), (("2 ×8",), (16, 8)), (("? ×2",), None), (None, (0, 0))]
+    ("value", "expected"), [(("16 ×4", "4 ×1"), (1040, 68)), (("2 ×8",), (32, 16)), (("? ×2",), None), (None, (0, 0))]
 )
 def test_widths(value: Value, expected: tuple[int, int] | None) -> None:
     assert read_widths(value) == expected

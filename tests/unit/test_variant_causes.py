@@ -43,7 +43,7 @@ def with_types(*types: str, names: tuple[str, ...] = ("x", "n")) -> Compiled:
             ),
             KeyPartKind.SPECIALISATION,
             "n",
-            ("÷16", "= 1"),
+            ("÷16", "the constant 1"),
         ),
         (a_form(constants={"BLOCK": 256}), KeyPartKind.CONSTANT, "BLOCK", ("128", "256")),
         (a_form(metadata={**ARTIFACT.metadata, "num_warps": 8}), KeyPartKind.OPTION, "num_warps", ("4", "8")),

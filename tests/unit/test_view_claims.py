@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import log10
 from pathlib import Path
@@ -16,17 +17,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launched import gemv
-from saved import saved
+from saved import ROOT, saved, saved_kernels
 
+from artifact_inspector.cli._pictures import draw_launches
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.cta_order import AlternativeOrder, CtaOrder, Wave
-from artifact_inspector.execution.prediction import LinePrediction
+from artifact_inspector.execution.interpreter.banks import count_warp_wavefronts
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import LinePrediction, Prediction, predict_counters
 from artifact_inspector.execution.roofline import Roofline
+from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.execution.timing.launch_time import LaunchTime
 from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.scene import find_scene
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.model import Stage
-from artifact_inspector.pictures.bank_conflicts import bank_conflicts
+from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 from artifact_inspector.pictures.cta_grid import cta_grid
+from artifact_inspector.pictures.partitions import partitions
 from artifact_inspector.pictures.residency import residency
 from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.roofline import roofline
@@ -83,8 +93,8 @@ def printed_lines(lines: tuple[LinePrediction, ...]) -> list[list[str]]:
 def test_a_line_with_any_waste_goes_before_all_lines_without(wasteful: dict[str, int]) -> None:
     ideal = [a_line(n, sectors=900 + n, sectors_ideal=900 + n) for n in range(1, MAX_LINES + 2)]
     rows = printed_lines((*ideal, a_line(99, **wasteful)))
-    # of the others those with most traffic, in the order of the source
-    assert [row[0] for row in rows] == [f"k.py:{n}" for n in (*range(3, MAX_LINES + 2), 99)]
+    # of the others those with most traffic, the costliest first
+    assert [row[0] for row in rows] == [f"k.py:{n}" for n in (99, *range(MAX_LINES + 1, 2, -1))]
 
 
 counts = st.integers(0, 6)
@@ -101,13 +111,27 @@ def test_the_lines_of_a_launch_are_those_with_most_excess_sectors_and_bank_confl
     ]
     touching = [(b + d, a + b + c + d, n) for n, (a, b, c, d) in enumerate(drawn, 1) if a + b + c + d]
     rows = printed_lines(tuple(lines))
-    shown = {int(row[0].partition(":")[2]) for row in rows}
+    shown = [int(row[0].partition(":")[2]) for row in rows]
     assert len(shown) == len(rows) == min(MAX_LINES, len(touching))
     cost = {n: (waste, touched) for waste, touched, n in touching}
-    assert shown <= set(cost)
+    assert set(shown) <= set(cost)
     left = [cost[n] for n in cost if n not in shown]
     assert not left or max(left) <= min(cost[n] for n in shown)
-    assert [row[0] for row in rows] == [f"k.py:{n}" for n in sorted(shown)]
+    assert [cost[n] for n in shown] == sorted((cost[n] for n in shown), reverse=True)
+
+
+def test_a_prediction_starts_with_problems_and_lines_and_ends_with_counters() -> None:
+    text = to_text(PredictionReport([gemv()]), 200)
+    positions = [text.index(mark) for mark in ("AI016 bank-conflicts", " executed ", "instructions ")]
+    assert positions == sorted(positions)
+    assert "0 divergent" not in text
+
+
+def test_instructions_of_the_tensor_pipe_are_no_matrix_products_where_the_kernel_has_no_dot() -> None:
+    prediction = replace(gemv(), counters=replace(gemv().counters, tensor_instructions=4))
+    assert not prediction.has_matrix_products
+    assert "4 HFMA2.MMA in the tensor pipe, no matrix product" in to_text(PredictionReport([prediction]), 200)
+    assert "(4 tensor)" in to_text(PredictionReport([replace(prediction, has_matrix_products=True)]), 200)
 
 
 def test_each_row_prints_the_counters_of_its_line() -> None:
@@ -329,3 +353,114 @@ def test_an_entry_with_any_file_outside_of_the_roots_is_left_out(tmp_path: Path)
     cache = AllowedDirectories([root]).open_cache(str(root))
     assert [entry.directory for entry in cache.entries] == ["own"]
     assert [problem.path for problem in cache.problems if "outside" in problem.problem] == ["linked"]
+
+
+# -- the audit: all saved kernels and measured launches ---------------------------------------------------
+
+
+def has_occupancy(path: str) -> bool:
+    occupancy = saved(path).facts.occupancy
+    return occupancy is not None and bool(occupancy.blocks_by_resource) and bool(occupancy.blocks)
+
+
+def has_placed_allocations(path: str) -> bool:
+    bill = saved(path).facts.bill
+    return bill is not None and bool(bill.peak) and all(x.offset is not None and x.bytes for x in bill.entries)
+
+
+def has_levels(path: str) -> bool:
+    """Whether each lane with loads is drawn in one strip."""
+    scene = find_scene(saved(path).facts, None)
+    lanes = sum(any(level.loads for level in lane.levels) for lane in scene.lanes)
+    return lanes == draw_scene(scene).count("area line edge box") > 0
+
+
+AUDITS = [
+    (has_occupancy, test_a_bar_of_occupancy_is_as_long_as_the_blocks_that_its_resource_allows),
+    (has_placed_allocations, test_an_allocation_is_drawn_at_its_offset_as_tall_as_its_bytes),
+    (has_levels, test_the_amount_in_flight_is_as_tall_as_the_loads_that_are_pending),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("applies", "check"), AUDITS, ids=["occupancy", "shared", "timeline"])
+def test_no_picture_of_a_saved_kernel_contradicts_its_facts(
+    applies: Callable[[str], bool], check: Callable[[str], None]
+) -> None:
+    drawn, wrong = 0, []
+    for kernel in saved_kernels():
+        if applies(kernel.path):
+            drawn += 1
+            try:
+                check(kernel.path)
+            except AssertionError as error:
+                wrong.append(f"{kernel.path}: {str(error)[:200]}")
+    assert wrong == []
+    assert drawn > 60
+
+
+def predictions() -> Iterator[Prediction]:
+    """The launches whose counters were measured."""
+    for place in sorted((ROOT / "tests" / "oracle" / "counters").iterdir()):
+        entries = [x for x in open_cache(place).entries if "sass" in x.files] if place.is_dir() else []
+        for entry in entries[:1]:
+            loaded = load_kernel(entry, None)
+            (request,) = parse_document((place / "launch.json").read_text(), "launch.json")
+            launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
+            yield predict_counters(simulate_launch(loaded, launch))
+
+
+def check_worst_access(prediction: Prediction) -> None:
+    """The drawn access loses the most wavefronts of all that can be drawn, and its picture says how many."""
+    conflicts = {
+        (line.stage, line.line): line.wavefronts - line.wavefronts_ideal
+        for line in prediction.by_line
+        if line.wavefronts is not None and line.wavefronts_ideal is not None and not line.is_copy
+    }
+    drawable = {(x.line.stage, x.line.line) for x in prediction.shared_accesses}
+    try:
+        access = find_access(prediction)
+    except UsageError:
+        assert not any(conflicts.get(at) for at in drawable)
+        return
+    worst = conflicts[access.line.stage, access.line.line]
+    assert worst == max(conflicts.get(at, 0) for at in drawable) > 0
+    wavefronts, ideal = count_warp_wavefronts(access.warp_access)
+    svg = bank_conflicts(prediction, access)
+    assert f"{wavefronts} wavefront" in svg
+    assert f"{ideal} without conflicts" in svg
+    served = {int(number) for number in re.findall(r'class="ink small"[^>]*>(\d+)<', svg)}
+    assert served == set(range(1, max(served) + 1))
+
+
+def test_a_roofline_needs_no_gpu_where_the_time_has_one() -> None:
+    time = LaunchTime(1.0, 1.0, 1.0, "NVIDIA H200", "latency", {}, 1, 1.0, None, is_validated=True)
+    prediction = replace(gemv(), time=time)
+    assert draw_launches([prediction], "roofline", None) == draw_launches([prediction], "roofline", find_peaks("H200"))
+
+
+def test_the_drawn_access_is_the_worst() -> None:
+    check_worst_access(gemv())
+
+
+@pytest.mark.exhaustive
+def test_the_drawn_access_of_each_measured_launch_is_the_worst() -> None:
+    launches = list(predictions())
+    assert len(launches) > 4
+    for prediction in launches:
+        check_worst_access(prediction)
+
+
+@pytest.mark.exhaustive
+def test_arrows_between_partitions_go_forward_in_time() -> None:
+    drawn = 0
+    for kernel in saved_kernels():
+        try:
+            svg = partitions(kernel.facts)
+        except UsageError:
+            continue
+        drawn += 1
+        arrows = re.findall(r'<path d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+" class="line go"', svg)
+        assert arrows, kernel.path
+        assert all(float(cause) <= float(wait) for cause, wait in arrows), kernel.path
+    assert drawn > 2

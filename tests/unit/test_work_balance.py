@@ -25,7 +25,11 @@ def test_the_identity_is_written_out_where_it_holds() -> None:
 
 def test_work_that_nothing_explains_is_shown_with_its_ratio() -> None:
     found = judge(dot(128, 32, 32), mma(40))
-    assert (found.is_balanced, found.is_explained, found.explanation) == (False, False, "unexplained ×2.5")
+    assert (found.is_balanced, found.reason, found.explanation) == (
+        False,
+        BalanceReason.UNEXPLAINED,
+        "unexplained ×2.5",
+    )
 
 
 def test_instructions_without_any_dot_are_shown() -> None:

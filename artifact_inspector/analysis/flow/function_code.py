@@ -165,11 +165,6 @@ class FunctionCode:
         return EventKind.MATRIX in self.of_kind
 
     @cached_property
-    def loads_outside_loops(self) -> list[int]:
-        """Loads outside loops, in text order."""
-        return sorted(index for index in self.find(LOADS) if self.flow.loop_at(index) is None)
-
-    @cached_property
     def values(self) -> SsaValues:
         """The values of a function in SSA form by number."""
         return number_values(self.function, self.language.traits)

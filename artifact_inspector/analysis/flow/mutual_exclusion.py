@@ -1,4 +1,4 @@
-"""Mutually exclusive parts of a function, which no path executes one after the other: branch arms."""
+"""Parts of a function that no path executes one after the other (branch arms), and those that every path executes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import reduce
 from itertools import combinations
 from operator import or_
 
+from artifact_inspector.analysis.flow.dominators import strict_dominators
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 
 MAX_PARTS = 512
@@ -55,3 +56,17 @@ def _reached(code: FunctionCode, loop: int | None, bit: dict[int, int]) -> dict[
             changed = changed or mask != reached[block]
             reached[block] = mask
     return reached
+
+
+def find_unconditional_blocks(code: FunctionCode, loop: int) -> frozenset[int]:
+    """The blocks of a loop on every path from its header to the next iteration.
+
+    Conditional blocks are excluded, and so is an inner loop that may run no iteration.
+    """
+    flow, blocks = code.flow, code.blocks
+    header = flow.loops[loop].header
+    inside = [header, *(flow.loops[loop].blocks - {header})]
+    number = {block: block_number for block_number, block in enumerate(inside)}
+    targets = {**number, header: len(inside)}  # the start of the next iteration
+    successors = [[targets[to] for to in blocks[block].successors if to in targets] for block in inside]
+    return frozenset(inside[block_number] for block_number in strict_dominators([*successors, []], len(inside)))

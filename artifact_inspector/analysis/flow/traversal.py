@@ -46,3 +46,9 @@ def set_bit_indices(mask: int) -> Iterator[int]:
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
+
+
+def range_of(numbers: Iterable[int]) -> int | tuple[int, int] | None:
+    """The least and the most of some numbers, or the only one; None without any."""
+    ordered = sorted(set(numbers))
+    return (ordered[0], ordered[-1]) if len(ordered) > 1 else next(iter(ordered), None)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import source_of
 from artifact_inspector.analysis.flow.traversal import group_by_key
-from artifact_inspector.analysis.order.regions import Region, find_in_region
+from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.model import EventKind, SourceLine, Trait
 
 _MATRIX = frozenset({EventKind.MATRIX})
@@ -48,6 +48,12 @@ def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads
         for source, indices in group_by_key((source_of(instructions[i].location), i) for i in loads).items()
     ]
     return tuple(sorted(reads, key=lambda operand_reads: operand_reads.lines))
+
+
+def count_element_accesses(code: FunctionCode, region: Region) -> int:
+    """Instructions of a region that load or store 2 bytes or less of shared memory for each lane."""
+    kinds = (EventKind.SHARED_LOAD, EventKind.SHARED_STORE)
+    return sum(count_with_trait(code, region, kind, Trait.ACCESSES_ELEMENT) for kind in kinds)
 
 
 def _reads(code: FunctionCode, matrix: int) -> Iterator[int]:

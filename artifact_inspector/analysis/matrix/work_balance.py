@@ -80,11 +80,6 @@ class WorkBalance:
         return self.reason in (BalanceReason.EXACT, BalanceReason.UNROLLED)
 
     @property
-    def is_explained(self) -> bool:
-        """False if the two sides differ and nothing in the files explains it."""
-        return self.reason not in (BalanceReason.UNEXPLAINED, BalanceReason.UNKNOWN)
-
-    @property
     def ratio(self) -> float | None:
         """Found ÷ expected."""
         return None if self.actual is None or not self.expected else self.actual / self.expected

@@ -28,7 +28,7 @@ from artifact_inspector.analysis.order.rounds import find_rounds
 from artifact_inspector.model import LOADS, Basis, EventKind
 from artifact_inspector.model.limits import ROUNDS
 
-_MATRIX = frozenset({EventKind.MATRIX})
+_COPIES, _MATRIX = frozenset({EventKind.ASYNC_COPY}), frozenset({EventKind.MATRIX})
 
 
 def locate_by_structure(code: FunctionCode, region: Region, reference: ReferenceRegion) -> Placement | None:
@@ -99,7 +99,8 @@ def locate_by_dataflow(
 ) -> Placement:
     """Rounds by count and dataflow, for stages without lines."""
     region_loads = code.find(LOADS, region.scope)
-    loads_before_loop = _loads_before_loop(code, region, region_loads)
+    kinds = frozenset(code.instructions[i].kind for i in region_loads)
+    loads_before_loop = region.instructions_before_loop(code, code.find(kinds)) if kinds else []
     copies = code.of_kind.get(EventKind.ASYNC_COPY, ())
     if region.loop is None and any(code.flow.loop_at(index) is not None for index in copies):
         # Asynchronous copies outside loops are a prologue if a loop also holds some.
@@ -176,15 +177,6 @@ def _assume_prologue(
     return []
 
 
-def _loads_before_loop(code: FunctionCode, region: Region, region_loads: Sequence[int]) -> list[int]:
-    """Loads of the same kind before a loop and outside every loop."""
-    if region.loop is None or not region_loads:
-        return []
-    kinds = {code.instructions[i].kind for i in region_loads}
-    start = code.start_position(region.enclosed_blocks)
-    return [i for i in code.loads_outside_loops if code.instructions[i].kind in kinds and code.flow.position[i] < start]
-
-
 def _split_by_rounds(
     code: FunctionCode, region: Region, region_loads: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
 ) -> list[list[int]] | None:
@@ -233,15 +225,15 @@ def locate_by_runs(code: FunctionCode, region: Region) -> Placement:
         rounds = [LocatedRound([LocatedStatement(statement, region_loads)], matrix)]
     if region.loop is None or not rounds:
         return Placement(rounds, [], Basis.DATAFLOW)
-    loads_before_loop = _loads_before_loop(code, region, region_loads)
-    iterations_ahead, extra_loads = divmod(len(loads_before_loop), len(region_loads))
-    is_copied = all(code.instructions[i].kind is EventKind.ASYNC_COPY for i in region_loads)
-    if loads_before_loop and (extra_loads or not is_copied):
+    kinds = frozenset(code.instructions[i].kind for i in region_loads)
+    ahead = region.instructions_before_loop(code, code.find(kinds))
+    peeled, extra_matrix = divmod(len(region.instructions_before_loop(code, code.find(_MATRIX))), len(matrix) or 1)
+    iterations_ahead, extra_loads = divmod(len(ahead), len(region_loads))
+    if ahead and (extra_loads or extra_matrix or peeled > iterations_ahead or kinds != _COPIES):
         note = RegionNote(
-            f"{len(loads_before_loop)} loads before the loop and {len(region_loads)} inside: "
-            "unknown whether it is pipelined"
+            f"{len(ahead)} loads before the loop and {len(region_loads)} inside: unknown whether it is pipelined"
         )
         return Placement(rounds, [], Basis.DATAFLOW, [note], is_uncertain=True)
     for located in (located for located_round in rounds for located in located_round.statements):
-        located.loads_before_loop = loads_before_loop[: len(located.loads) * iterations_ahead]
+        located.loads_before_loop = ahead[: len(located.loads) * (iterations_ahead - peeled)]
     return Placement(rounds, [], Basis.DATAFLOW)

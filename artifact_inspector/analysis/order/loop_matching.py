@@ -22,14 +22,20 @@ _COUNTED = LOADS | {EventKind.MATRIX}
 _WORK = LOADS | COMPUTES | SINKS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE}
 
 
-def match_loops(code: FunctionCode, reference: tuple[ReferenceRegion, ...]) -> dict[int, ReferenceRegion]:
-    """The program region of each natural loop that could be matched."""
+def match_loops(
+    code: FunctionCode, reference: tuple[ReferenceRegion, ...], nested: frozenset[str] = frozenset()
+) -> dict[int, ReferenceRegion]:
+    """The program region of each natural loop that could be matched.
+
+    Args:
+        nested: loops that the previous stage has inside others; no back end makes one loop of two.
+    """
     loops = [region for region in reference if region.loop is not None]
     if not loops or not code.flow.loops:
         return {}
     if not any(region.chains for region in reference) or not code.chains:
         return _match_by_order(code, loops)
-    return _LoopMatcher(code, loops).run()
+    return _LoopMatcher(code, loops, nested).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,8 @@ class _LoopSignature:
 
 
 class _LoopMatcher:
-    def __init__(self, code: FunctionCode, loops: list[ReferenceRegion]) -> None:
-        self._code, self._flow, self._loops = code, code.flow, loops
+    def __init__(self, code: FunctionCode, loops: list[ReferenceRegion], nested: frozenset[str]) -> None:
+        self._code, self._flow, self._loops, self._nested = code, code.flow, loops, nested
         self._regions_by_signature: dict[_LoopSignature, list[int]] = {}
         self._regions_by_signature = group_by_key((self._signature(region), n) for n, region in enumerate(loops))
         """The loops of the program that have a signature, in order."""
@@ -70,7 +76,8 @@ class _LoopMatcher:
     def _signature(self, region: ReferenceRegion) -> _LoopSignature:
         visible = self._code.visible_chain
         chains = {s.chain for s in (*region.statements, *region.unassigned_loads) if s.chain is not None}
-        events = _with_lines(map(visible, chains | _compute_chains(region)))
+        matrix = frozenset[Chain]() if region.schedule is None else region.matrix_chains
+        events = _with_lines(map(visible, chains | _compute_chains(region) | matrix))
         return _LoopSignature(visible(region.chain), events, frozenset(map(visible, region.chains)))
 
     def _score(self) -> None:
@@ -175,7 +182,8 @@ class _LoopMatcher:
         for signature, region_indices in self._regions_by_signature.items():
             candidates = sorted(candidates_by_signature.get(signature, []))
             for region_index in region_indices:
-                if self._loops_of_region.get(region_index) or not self._loops[region_index].rounds:
+                region = self._loops[region_index]
+                if self._loops_of_region.get(region_index) or not region.rounds or region.id in self._nested:
                     continue
                 while candidates and not self._may_be_flattened(candidates[-1][1], region_index):
                     candidates.pop()
@@ -199,8 +207,8 @@ class _LoopMatcher:
         )
         visible = self._code.visible_chain
         for region_index, region in enumerate(self._loops):
-            if not region.rounds or not region.statements:
-                continue
+            if not region.rounds or not region.statements or region.schedule is not None:
+                continue  # a program that specialises its warps itself has a loop for each
 
             def matching(chains: Iterable[Chain | None], region_index: int = region_index) -> set[int]:
                 loops = (natural for chain in chains if chain for natural in loops_by_location.get(chain, ()))

@@ -6,15 +6,15 @@ statement before the loop whose data is not consumed there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.analysis.flow.traversal import group_by_key, range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, PreviousStage
 from artifact_inspector.analysis.order.region_facts import RegionNote
-from artifact_inspector.model import CopyPosition
+from artifact_inspector.model import CopyPosition, Stage
 
 
 @dataclass(slots=True)
@@ -37,14 +37,21 @@ class LoopPrefetch:
     @property
     def distance(self) -> int | tuple[int, int] | None:
         """Iterations ahead, as (least, most) where the loads differ. None if no load runs ahead."""
-        ahead = [self.distances[statement.program.index] for statement in self.ahead_statements]
-        if not ahead:
-            return None
-        return ahead[0] if min(ahead) == max(ahead) else (min(ahead), max(ahead))
+        return range_of(self.distances[statement.program.index] for statement in self.ahead_statements)
 
 
-def measure_prefetch(code: FunctionCode, rounds: list[LocatedRound], previous: PreviousStage | None) -> LoopPrefetch:
-    """The distance of each load statement of a loop, using the result of the previous stage."""
+def measure_prefetch(
+    code: FunctionCode,
+    rounds: list[LocatedRound],
+    previous: PreviousStage | None,
+    scheduled: Mapping[int, int] | None = None,
+) -> LoopPrefetch:
+    """The distance of each load statement of a loop, using the result of the previous stage.
+
+    Args:
+        scheduled: the distances that the program itself gives to its copies, by statement.
+    """
+    scheduled = scheduled or {}
     prefetch = LoopPrefetch(_find_unroll_factor(code, rounds, previous))
     distances = prefetch.distances
     consumed = [_iterations_before_loop(located_round, prefetch.unroll_factor) for located_round in rounds]
@@ -53,11 +60,15 @@ def measure_prefetch(code: FunctionCode, rounds: list[LocatedRound], previous: P
         for statement in located_round.statements:
             if statement.loads:
                 present_statements.append(statement)
-                distances[statement.program.index] = _distance(prefetch, statement, previous, own_consumed, consumed)
+                index = statement.program.index
+                if index not in scheduled:
+                    distances[index] = _distance(code, prefetch, statement, previous, own_consumed, consumed)
+                else:
+                    distances[index] = scheduled[index]
             elif statement.loads_before_loop:
                 message = f"the load of {statement.program.label} was hoisted out of the loop"
                 prefetch.notes.append(RegionNote(message))
-    if previous is not None:
+    if previous is not None and not scheduled:
         distances.update(_distances_at_shared_location(code, present_statements, distances, previous.distances))
     for statement in present_statements:
         if not statement.program.is_index:
@@ -68,6 +79,7 @@ def measure_prefetch(code: FunctionCode, rounds: list[LocatedRound], previous: P
 
 
 def _distance(
+    code: FunctionCode,
     prefetch: LoopPrefetch,
     statement: LocatedStatement,
     previous: PreviousStage | None,
@@ -90,7 +102,15 @@ def _distance(
         return previous_distance
     copies = _copies_before_loop(prefetch, statement, previous)
     distance, *others = (program.distance + max(0, copies - n) for n in (own_consumed, *consumed))
-    return previous_distance if previous_distance and previous_distance in others else distance
+    if not previous_distance or previous_distance == distance:
+        return distance
+    if previous_distance not in others and code.module.stage.order > Stage.TTGIR.order:
+        message = (
+            f"{copies} copies of {program.label} before the loop: some are of other loops or of a peeled iteration"
+        )
+        prefetch.notes.append(RegionNote(message))
+        return previous_distance
+    return previous_distance if previous_distance in others else distance
 
 
 def _distances_at_shared_location(
@@ -159,19 +179,32 @@ def _find_unroll_factor(code: FunctionCode, rounds: list[LocatedRound], previous
     present = [statement for located_round in rounds for statement in located_round.statements if statement.loads]
     # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of loads.
     if previous is not None and all(len(s.loads) == previous.loads.get(s.program.index) for s in present):
-        return previous.unroll_factor
+        return previous.unroll_factor if _are_equal_copies(code, rounds, present) else 1
     labels: dict[int, tuple[int, int]] = {}
     """Load or compute → (round, index of the load's statement in the round; -1 for a compute)."""
     for number, located_round in enumerate(rounds):
         for statement_index, statement in enumerate(located_round.statements):
             labels.update(dict.fromkeys(statement.loads, (number, statement_index)))
         labels.update(dict.fromkeys(located_round.computes, (number, -1)))
-    events = [labels[index] for index in sorted(labels, key=code.flow.position.__getitem__)]
+    indices = sorted(labels, key=code.flow.position.__getitem__)
+    if previous is None and all(s.program.source is None for s in present):  # no program: copies have the same lines
+        return _count_copies([code.chains.get(index, index) for index in indices], 2)
+    events = [labels[index] for index in indices]
     runs = [event for event, _ in groupby(events)]
     least = max(2, len(present))  # a copy holds every statement, and at least one load and one compute
     # A back end may reorder adjacent loads, or adjacent computes, within each copy.
     unordered_runs = [frozenset(run) for _, run in groupby(events, lambda event: event[1] < 0)]
     return max(_count_copies(runs, least), _count_copies(unordered_runs, 2))
+
+
+def _are_equal_copies(code: FunctionCode, rounds: list[LocatedRound], present: list[LocatedStatement]) -> bool:
+    """False if all loads of one operand are before the first compute, and those of another among the computes."""
+    position = code.flow.position
+    computes = [position[index] for located_round in rounds for index in located_round.computes]
+    first, last = min(computes, default=0), max(computes, default=0)
+    together = {max(position[index] for index in statement.loads) < first for statement in present}
+    spread = any(first < position[index] < last for statement in present for index in statement.loads)
+    return together != {False, True} or not spread
 
 
 def _count_copies(runs: Sequence[object], least: int) -> int:

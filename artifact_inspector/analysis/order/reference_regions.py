@@ -15,6 +15,7 @@ from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, source_of
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.integer_computes import body_of, is_integer_reduction
+from artifact_inspector.analysis.order.loop_schedules import LoopSchedule, find_loop_schedules
 from artifact_inspector.analysis.order.rounds import ProgramLoad, ProgramRound, StageRounds, find_rounds
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
 
@@ -131,9 +132,13 @@ class ReferenceRegion:
     exclusive: tuple[tuple[int, int], ...]
     """Pairs of its rounds, by index, that no path executes one after the other."""
     has_matrix: bool
+    matrix_chains: frozenset[Chain]
+    """Locations of the matrix operations directly in the region."""
     is_flattened: bool
     """The program requests that this loop and the loop inside it become one."""
     program_computes: ProgramComputes
+    schedule: LoopSchedule | None = None
+    """The order of copies that the program itself gives a loop."""
 
     @property
     def statements(self) -> tuple[LoadStatement, ...]:
@@ -161,6 +166,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
             program_rounds.append(replace(program_round, statements=statements))
     names = loop_names(code)
     blocks_of = group_by_key((flow.loop_of[block], code.blocks[block]) for block in flow.order)
+    waiting = [r for r in program_rounds if r.loop is not None and not _computes_inside(code, r)]
+    program_rounds = [r for r in program_rounds if r not in waiting]
     rounds_by_loop = group_by_key((program_round.loop, program_round) for program_round in program_rounds)
     outer_load_counts: Counter[int | None] = Counter()
     for program_round in program_rounds:
@@ -170,7 +177,10 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     unassigned_loads: dict[int | None, list[LoadStatement]] = {}
     for statement in stage_rounds.unassigned_loads:
         unassigned_loads.setdefault(statement.loop, []).append(_statement(function, statement))
+    for statement in (statement for program_round in waiting for statement in program_round.statements):
+        unassigned_loads.setdefault(statement.loop, []).append(_statement(function, statement))
     program_computes = ProgramComputes(code)
+    schedules = find_loop_schedules(code)
     regions = []
     for loop in (None, *range(len(flow.loops))):
         inside = [index for block in blocks_of.get(loop, ()) for index in range(block.start, block.stop)]
@@ -192,11 +202,21 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
                 outer_load_count=outer_load_counts[loop],
                 exclusive=_exclusive(code, loop, rounds_by_loop.get(loop, [])),
                 has_matrix=any(code.instructions[index].kind is EventKind.MATRIX for index in inside),
+                matrix_chains=frozenset(
+                    code.chains_of(i for i in inside if code.instructions[i].kind is EventKind.MATRIX)
+                ),
                 is_flattened=loop is not None and _is_flattened(code, loop),
                 program_computes=program_computes,
+                schedule=None if loop is None else schedules.get(loop),
             )
         )
     return tuple(regions)
+
+
+def _computes_inside(code: FunctionCode, program_round: ProgramRound) -> bool:
+    """False for loads whose data only leaves their loop: it waits for a value, and computes nothing."""
+    ends = (program_round.anchor, *program_round.computes)
+    return any(code.flow.encloses(program_round.loop, code.flow.loop_at(index)) for index in ends)
 
 
 def _exclusive(code: FunctionCode, loop: int | None, rounds: list[ProgramRound]) -> tuple[tuple[int, int], ...]:

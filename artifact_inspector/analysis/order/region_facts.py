@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from artifact_inspector.analysis.order.loop_schedules import LoopSchedule
 from artifact_inspector.model import EventKind, Instruction, RegionKind, SourceLine
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.verdict import Basis, CopyPosition, OrderVerdict, PairOrder
@@ -121,6 +122,13 @@ class RegionFacts:
     """False for a loop that only the compiler made."""
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Kind → instructions of that kind directly in the region; kinds without any are absent."""
+    schedule: LoopSchedule | None = None
+    """The order of copies that the program itself gives a loop: `num_stages` has no effect."""
+
+    @property
+    def matrix_in_flight(self) -> int | None:
+        """Most matrix operations in flight while a loop waits for its copies; null if the program does not say it."""
+        return None if self.schedule is None else self.schedule.matrix_in_flight
 
     @property
     def notes(self) -> tuple[str, ...]:

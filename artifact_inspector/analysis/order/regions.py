@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, without_column
+from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, source_of, without_column
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.loop_matching import match_loops
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
-from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, SourceLine, Trait
+
+_TRIP_KINDS = frozenset({EventKind.WAIT, EventKind.BARRIER, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE})
 
 
 class _LoopShare(Enum):
@@ -55,10 +58,11 @@ class Region:
             return []
         flow, block_of = code.flow, code.flow.block_of
         header = code.rank[flow.loops[self.loop].header]
+        loops = {None, *flow.enclosing(self.loop)}
         blocks = {
             block
             for block in {block_of[index] for index in indices}.difference(self.enclosed_blocks)
-            if code.rank[block] < header and flow.encloses(flow.loop_of[block], self.loop)
+            if code.rank[block] < header and flow.loop_of[block] in loops
         }
         return [index for index in indices if block_of[index] in blocks] if blocks else []
 
@@ -78,17 +82,38 @@ def count_with_trait(code: FunctionCode, region: Region, kind: EventKind, trait:
     return sum(instructions[i].opcode in opcodes for i in find_in_region(code, region, frozenset((kind,))))
 
 
-def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """Instructions of one kind on one source line of a region."""
+
+    kind: str
+    """As in `RegionFacts.counts`: the result cache stores it."""
+    source: SourceLine | None
+    """None where the code has no locations."""
+    instructions: int
+
+
+def count_by_line(code: FunctionCode, region: Region) -> tuple[LineCount, ...]:
+    """The instructions of a region that wait or access a thread's own memory, in the order of the text."""
+    instructions = [code.instructions[index] for index in find_in_region(code, region, _TRIP_KINDS)]
+    counts = Counter((one.kind.count_name, source_of(one.location)) for one in instructions)
+    return tuple(LineCount(kind, source, count) for (kind, source), count in counts.items())
+
+
+def find_regions(
+    code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, exact: bool, nested: frozenset[str] = frozenset()
+) -> tuple[Region, ...]:
     """The regions of a stage: straight-line code and partitions first, then the loops in execution order.
 
     Args:
         exact: the stage is the one that the reference was read from.
+        nested: loops that the previous stage has inside others, if the stage comes after the pipeliner.
     """
     function, flow = code.function, code.flow
     if exact:
         matched = {region.loop: region for region in reference if region.loop is not None}
     else:
-        matched = match_loops(code, reference)
+        matched = match_loops(code, reference, nested)
     loop_shares = _find_loop_shares(code, reference, matched)
     loops: tuple[int | None, ...] = (None, *range(len(flow.loops)))
     blocks_by_loop = {loop: frozenset(b for b, home in enumerate(flow.loop_of) if home == loop) for loop in loops}

@@ -8,7 +8,6 @@ must report it.
 from __future__ import annotations
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.flow.scalar_data import find_scalar_data
 from artifact_inspector.analysis.flow.source_locations import Chain, without_column
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.compute_locator import ComputeLocator
@@ -24,8 +23,10 @@ from artifact_inspector.analysis.order.placement import (
 from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, Basis
+from artifact_inspector.model import LOADS, Basis, EventKind
 from artifact_inspector.model.limits import ROUNDS
+
+_SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
 
 
 def locate_rounds(code: FunctionCode, region: Region, previous: PreviousStage | None) -> Placement:
@@ -134,7 +135,6 @@ class _RoundLocator:
             return []
         data = self.code.compute_once(find_scalar_data)
         scalar_loads = [index for index in self.code.scalar_loads_at[chain] if index in data]
-        scalar_loads = [index for index in self.code.scalar_loads_at[chain] if index in data]
         inside = [index for index in scalar_loads if self._in_scope(index)]
         return scalar_loads if len(inside) <= self._expected_loads(statements) else []
 
@@ -153,10 +153,8 @@ class _RoundLocator:
             neighbour = next((n for n in neighbours if n.loads and base is not None and base == n.program.base), None)
             if neighbour is not None:
                 statement.loads, statement.is_merged = list(neighbour.loads), True
-                own_label, neighbour_label = _label(statement), _label(neighbour)
-                message = (
-                    f"the load of {own_label} has no line of its own: it is merged with the load of {neighbour_label}"
-                )
+                own_label, other_label = statement.program.label, neighbour.program.label
+                message = f"the load of {own_label} has no line of its own: it is merged with the load of {other_label}"
                 self.notes.append(RegionNote(message))
 
     def _drop_clause_followers(self, loads: list[int], owner: LocatedStatement) -> list[int]:
@@ -235,6 +233,18 @@ class _RoundLocator:
         return sorted(surplus, key=self.position.__getitem__)
 
 
-def _label(statement: LocatedStatement) -> str:
-    program = statement.program
-    return program.source if program.source is not None else program.name or "a load"
+def find_scalar_data(code: FunctionCode) -> frozenset[int]:
+    """The scalar loads whose address the kernel computes. The address of its arguments is passed in registers.
+
+    A load of arguments may have any line of the kernel.
+    """
+    data_loads: set[int] = set()
+    computed_names: set[str] = set()
+    position = code.flow.position
+    stop = max((position[index] + 1 for index in code.find(_SCALAR_LOADS)), default=0)
+    for index in sorted(range(len(position)), key=position.__getitem__)[:stop]:
+        results, reads = code.operands(index)
+        if code.instructions[index].kind is EventKind.SCALAR_LOAD and not computed_names.isdisjoint(reads):
+            data_loads.add(index)
+        computed_names.update(results)
+    return frozenset(data_loads)

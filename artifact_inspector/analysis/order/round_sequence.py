@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.flow.traversal import range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.analysis.order.region_facts import RoundPair
 from artifact_inspector.model import OrderVerdict, PairOrder
@@ -73,7 +74,9 @@ def compare_rounds(
         return RoundSequence(OrderVerdict.INTERLEAVED, pairs)
     if letters == {PairOrder.INTERLEAVED, PairOrder.CLUSTERED}:
         return RoundSequence(OrderVerdict.GROUPED, pairs, _load_groups(spans, partners))
-    if all(span.last_load < _first_compute(spans, span, partners) for span in spans):
+    # the first compute of this round, or of one that may run before it
+    firsts = (next(x.first_compute for x in spans if x.number not in partners.get(s.number, ())) for s in spans)
+    if all(span.last_load < first for span, first in zip(spans, firsts, strict=True)):
         return RoundSequence(OrderVerdict.CLUSTERED, pairs)
     return RoundSequence(OrderVerdict.STAGGERED, pairs, distance=_rounds_ahead(spans, partners))
 
@@ -115,13 +118,7 @@ def _compare_pair(earlier: _RoundSpan, later: _RoundSpan) -> RoundPair:
     return RoundPair(issued_before / len(later.loads), issued_after / len(later.loads))
 
 
-def _first_compute(spans: list[_RoundSpan], span: _RoundSpan, partners: _Partners) -> int:
-    """The first compute of this round, or of one that may run before it."""
-    exclusive_rounds = partners.get(span.number, frozenset())
-    return next(candidate.first_compute for candidate in spans if candidate.number not in exclusive_rounds)
-
-
-def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[int, int]:
+def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[int, int] | None:
     """Rounds between the loads of a round and its computes. Rounds with no compute before their loads are ignored."""
     firsts = [span.first_compute for span in spans]
     place_of = {span.number: span_index for span_index, span in enumerate(spans)}
@@ -134,8 +131,7 @@ def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[i
         max_ahead = max(max_ahead, count)
         if 0 < count < span_index - len(exclusive):
             ahead.add(count)
-    low, high = min(ahead, default=max_ahead), max(ahead, default=max_ahead)
-    return low if low == high else (low, high)
+    return range_of(ahead or (max_ahead,))
 
 
 def _load_groups(spans: list[_RoundSpan], partners: _Partners) -> str:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
+from artifact_inspector.analysis.order.handoffs import find_handoffs
+from artifact_inspector.analysis.order.loop_schedules import LoopSchedule
 from artifact_inspector.analysis.order.placement import Line, LocatedRound, Placement, PreviousStage, RoundIdentity
 from artifact_inspector.analysis.order.prefetch import LoopPrefetch, measure_prefetch
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RegionNote, RoundFacts, signature_of
@@ -19,8 +21,9 @@ from artifact_inspector.analysis.order.regions import Region, count_with_trait, 
 from artifact_inspector.analysis.order.round_locator import locate_rounds
 from artifact_inspector.analysis.order.round_sequence import RoundSequence, compare_rounds
 from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, OrderVerdict, RegionKind, Trait
+from artifact_inspector.model.memory import Queue
 
-_MATRIX = frozenset({EventKind.MATRIX})
+_MATRIX, _MATRIX_OR_WAIT = frozenset({EventKind.MATRIX}), frozenset({EventKind.MATRIX, EventKind.WAIT})
 _SIGNATURE_KINDS = frozenset(kind for kind in EventKind if kind.letter)
 
 
@@ -78,7 +81,7 @@ class _Judgement:
             signature=signature_of(code.instructions[index] for index in events),
             named_signature=" ".join(map(str, self.line)),
             verdict=self.verdict,
-            distance=self.prefetch.distance if self.prefetch.ahead_statements else self.sequence.distance,
+            distance=self._distance(),
             basis=self.placement.basis,
             pairs=self.sequence.pairs,
             exclusive=tuple((first + 1, second + 1) for first, second in self.exclusive),
@@ -92,6 +95,7 @@ class _Judgement:
             copy_position=self.prefetch.load_position if self.prefetch.ahead_statements else None,
             region_notes=tuple(dict.fromkeys(self.notes)),
             is_in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
+            schedule=self._schedule(),
             counts=self._counts(),
         )
 
@@ -158,6 +162,11 @@ class _Judgement:
         return lines[0], lines[1]
 
     def _verdict(self) -> OrderVerdict:
+        schedule = self._schedule()
+        if schedule is not None:
+            self.notes += map(RegionNote, schedule.notes)
+            if schedule.verdict is not None:
+                return self._scheduled_verdict(schedule)
         if self.placement.is_uncertain:
             return OrderVerdict.UNKNOWN
         if self.region.is_specialised:
@@ -165,14 +174,76 @@ class _Judgement:
         if self.region.residue is not None:
             return self._dissolved_loop_verdict()
         if not self.rounds:
-            return self._verdict_without_rounds()
+            return self._handoff() or self._verdict_without_rounds()
         looped = None if self.region.loop is None else self._pipelining_verdict()
-        return self._sequence_verdict() if looped is None else looped
+        verdict = self._sequence_verdict() if looped is None else looped
+        if verdict is not OrderVerdict.SERIAL:
+            return verdict
+        if schedule is not None:
+            return OrderVerdict.OVERLAPPED if schedule.matrix_in_flight else verdict
+        return OrderVerdict.UNKNOWN if self._may_overlap() else verdict
+
+    def _handoff(self) -> OrderVerdict | None:
+        """The verdict on a loop that other warps may copy or compute for; None if the program shows it."""
+        if self.region.loop is None or self.region.reference is not None:
+            return None
+        verdict = self.code.compute_once(find_handoffs).get(self.region.loop)
+        if verdict is OrderVerdict.UNKNOWN:
+            self._note("other loops copy or compute for it, and only tensor-level IR shows in which order")
+        return verdict
+
+    def _may_overlap(self) -> bool:
+        """True if matrix operations may be in flight at a wait for copies, and no tensor-level IR shows it."""
+        if self.region.reference is not None:
+            return False
+        events: list[EventKind | Queue] = []
+        for index in self.code.find(_MATRIX_OR_WAIT, self.region.enclosed_blocks):
+            wait = self.code.language.wait(self.code.instructions[index], self.code.module)
+            if wait is None:
+                events.append(self.code.instructions[index].kind)
+            elif wait.queue is Queue.PHASE or (wait.queue is Queue.MATRIX and wait.depth == 0):
+                events.append(wait.queue)
+        if (EventKind.MATRIX, Queue.PHASE) not in zip(events, [*events[1:], *events[:1]], strict=True):
+            return False
+        self._note("unknown whether its matrix operations complete before the next copies are waited for")
+        return True
+
+    def _schedule(self) -> LoopSchedule | None:
+        """The order that the program itself gives this loop. No compiler moves copies across waits for barriers."""
+        reference = self.region.reference
+        return None if reference is None or self.region.loop is None else reference.schedule
+
+    def _scheduled_verdict(self, schedule: LoopSchedule) -> OrderVerdict:
+        """The verdict on a loop whose copies are followed; loads into registers may serve their own iteration."""
+        verdict = schedule.verdict
+        assert verdict is not None
+        is_prefetch = verdict in (OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED)
+        if is_prefetch and not self.code.find(LOADS, self.region.enclosed_blocks):
+            self._note("none of its copies was found at this stage")
+            return OrderVerdict.UNKNOWN
+        if verdict is not OrderVerdict.PIPELINED or not self.rounds:
+            return verdict
+        self.prefetch = measure_prefetch(self.code, self.rounds, self.previous, schedule.distances)
+        late = [s for s in self.prefetch.same_iteration_statements if s.program.index not in schedule.distances]
+        if not late:
+            return verdict
+        self._note(f"loaded in the iteration that uses it: {', '.join(s.program.label for s in late)}")
+        return OrderVerdict.PARTLY_PIPELINED
+
+    def _distance(self) -> int | tuple[int, int] | None:
+        schedule = self._schedule()
+        if schedule is not None and schedule.verdict is not None:
+            return schedule.distance
+        return self.prefetch.distance if self.prefetch.ahead_statements else self.sequence.distance
 
     def _truncated_verdict(self, verdict: OrderVerdict) -> OrderVerdict:
-        """The verdict on a truncated file: unknown if the owner of a load cannot be determined."""
+        """The verdict on a truncated file: unknown if the owner of a load cannot be determined.
+
+        Straight-line code that no earlier stage describes may contain loops that are cut off.
+        """
         self._note("the file is truncated: missing parts may change the result")
-        if self.region.reference is None or None not in self.identities:
+        is_open = self.region.reference is None and self.region.loop is None
+        if not is_open and (self.region.reference is None or None not in self.identities):
             return verdict
         self.sequence = RoundSequence()
         self.prefetch.ahead_statements.clear()
@@ -180,7 +251,9 @@ class _Judgement:
 
     def _pipelining_verdict(self) -> OrderVerdict | None:
         """Pipelined or partly pipelined; None if every load serves its own iteration."""
-        self.prefetch = prefetch = measure_prefetch(self.code, self.rounds, self.previous)
+        schedule = self._schedule()
+        scheduled = None if schedule is None else schedule.distances
+        self.prefetch = prefetch = measure_prefetch(self.code, self.rounds, self.previous, scheduled)
         self.notes += prefetch.notes
         if prefetch.is_uncertain:
             prefetch.ahead_statements.clear()

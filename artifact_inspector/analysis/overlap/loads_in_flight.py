@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.flow.unconditional import find_unconditional_blocks
+from artifact_inspector.analysis.flow.mutual_exclusion import find_unconditional_blocks
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.memory_events import IssuedOperation, QueueWait
 from artifact_inspector.analysis.overlap.steady_state import InFlightWalk, RegionMeasurement
@@ -17,6 +17,7 @@ from artifact_inspector.model import Queue
 from artifact_inspector.model.limits import LOADS_IN_FLIGHT
 
 _UNSETTLED = "the number of loads in flight does not reach a steady state"
+_TRUNCATED = "the file is truncated"
 _CROWDED = f"too many loads are in flight at branches to follow them: raise the limit with {LOADS_IN_FLIGHT.variable}"
 _UNROLLED = "not a loop at this stage: its loads are counted in the region that contains them"
 _BOUNDED = "copies complete in other code: at most one phase of each of their barriers is in flight"
@@ -77,6 +78,8 @@ def _unknown_reasons(region: Region, measure: RegionMeasurement, walk: InFlightW
     reasons = []
     if region.residue is not None:
         reasons.append(_UNROLLED)
+    if region.loop is None and not walk.code.module.is_complete:
+        reasons.append(_TRUNCATED)
     if walk.is_crowded:
         reasons.append(_CROWDED)
     if walk.unsettled_loops and (region.loop is None or region.loop in walk.unsettled_loops):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.schedule_trace import DEFAULT, trace_schedule
+from artifact_inspector.analysis.order.reference_regions import loop_names
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Trait
 from artifact_inspector.model.language import WarpRequest
+from artifact_inspector.model.schedule import ScheduleEvent, ScheduleRole
 
-DEFAULT = "default"
-"""The partition with the code that no other partition runs."""
 _MEMORY = {EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY, EventKind.GLOBAL_STORE, EventKind.ATOMIC}
 _MEMORY |= {EventKind.SHARED_LOAD, EventKind.SHARED_STORE}
 _HINTS = frozenset({EventKind.SCHEDULE_HINT})
+_WORK = LOADS | {EventKind.MATRIX}
+_TRAITS = {EventKind.BARRIER: Trait.AT_BARRIER, EventKind.WAIT: Trait.AT_BARRIER}
+_COMPLETIONS = {ScheduleRole.COPY: "copies", ScheduleRole.MATRIX: "MMA", ScheduleRole.ARRIVAL: "arrivals"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,32 @@ class PartitionFacts:
     """Barriers, and waits for and arrivals at a barrier in shared memory."""
     events: dict[EventKind, int]
     """Instructions of all kinds."""
+    loops: tuple[str, ...] = ()
+    """Its loops with copies or matrix operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierFacts:
+    """Barriers in shared memory by which partitions wait for each other, from the executed schedule."""
+
+    name: str
+    """Of the allocation."""
+    slots: int
+    """Barriers of the allocation that a partition waits for."""
+    completed_by: tuple[str, ...]
+    """`partition0 copies`, `partition1 MMA`, `default arrivals`."""
+    waits: tuple[str, ...]
+    """The partitions that wait for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSchedule:
+    """How partitions hand data to each other: the first trips of their loops, executed with integers only."""
+
+    events: tuple[ScheduleEvent, ...]
+    names: Mapping[int, str]
+    """Allocation → its name."""
+    barriers: tuple[BarrierFacts, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +103,7 @@ def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[P
     instructions = () if last is None else last.instructions
     limits = {limit for instruction in instructions for limit in code.language.warp_request(instruction).registers}
     facts: list[PartitionFacts] = []
-    request = WarpRequest()
+    request, names, launch_warps = WarpRequest(), loop_names(code), code.language.launch_parameters(code.module).warps
     for partition in function.partitions:
         start = function.blocks[partition.first].start
         if partition.name == DEFAULT:
@@ -81,27 +112,44 @@ def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[P
         number = partition.name.removeprefix("partition")
         is_requested = number.isdecimal() and int(number) < len(request.registers)
         requested_registers = request.registers[int(number)] if is_requested else None
+        blocks = frozenset(range(partition.first, partition.stop))
+        loops = {loop for index in code.find(_WORK, blocks) if (loop := code.flow.loop_at(index)) is not None}
         kinds = Counter(function.instructions[index].kind for index in inside)
         facts.append(
             PartitionFacts(
-                partition.name,
-                code.language.launch_parameters(code.module).warps
-                if partition.name == DEFAULT
-                else request.warps.get(number),
-                requested_registers,
-                _granted_registers(requested_registers, limits),
-                sum(kinds[kind] for kind in LOADS),
-                kinds[EventKind.MATRIX],
-                sum(1 for index in inside if _is_barrier(code, index)),
-                dict(kinds),
+                name=partition.name,
+                warps=launch_warps if partition.name == DEFAULT else request.warps.get(number),
+                registers_requested=requested_registers,
+                registers=_granted_registers(requested_registers, limits),
+                loads=sum(kinds[kind] for kind in LOADS),
+                matrix=kinds[EventKind.MATRIX],
+                barriers=sum(
+                    code.has_trait(i, _TRAITS.get(function.instructions[i].kind, Trait.ARRIVES)) for i in inside
+                ),
+                events=dict(kinds),
+                loops=tuple(names[loop] for loop in sorted(loops)),
             )
         )
     return tuple(facts)
 
 
-def _is_barrier(code: FunctionCode, index: int) -> bool:
-    waits = code.instructions[index].kind in (EventKind.BARRIER, EventKind.WAIT)
-    return code.has_trait(index, Trait.AT_BARRIER if waits else Trait.ARRIVES)
+def find_partition_schedule(code: FunctionCode) -> PartitionSchedule | None:
+    """The schedule of a function's partitions; None if it has none, or no barriers between them."""
+    trace = code.compute_once(trace_schedule) if code.function.partitions else None
+    if trace is None or not any(event.cause is not None for event in trace.events):
+        return None
+
+    roots = {slot.root for event in trace.events for slot in event.slots}
+    names = {root: code.language.source_name(code.instructions[root]) for root in sorted(roots)}
+    waits = [event for event in trace.events if event.role is ScheduleRole.PHASE_WAIT]
+    barriers: list[BarrierFacts] = []
+    for root in sorted({event.slots[0].root for event in waits}):
+        of_root = [event for event in waits if event.slots[0].root == root]
+        causes = [trace.events[event.cause] for event in of_root if event.cause is not None]
+        completions = tuple(sorted({f"{cause.lane} {_COMPLETIONS[cause.role]}" for cause in causes}))
+        slots, lanes = {event.slots[0].slot for event in of_root}, {event.lane for event in of_root}
+        barriers.append(BarrierFacts(names[root], len(slots), completions, tuple(sorted(lanes))))
+    return PartitionSchedule(tuple(trace.events), names, tuple(barriers))
 
 
 def _granted_registers(requested: int | None, limits: set[int]) -> int | None:

@@ -101,7 +101,9 @@ class LoopHistory:
 
     @property
     def effective_num_stages(self) -> int | None:
-        """The number of stages in effect."""
+        """The number of stages in effect; None if the program orders the copies of the loop itself."""
+        if self.num_stages is None and self.region.schedule is not None:
+            return None
         return self.num_stages if self.loop_num_stages is None else self.loop_num_stages
 
 
@@ -111,6 +113,8 @@ def find_cause(loop: LoopHistory) -> tuple[PipelineCause | None, tuple[str, ...]
     No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known condition is met.
     """
     verdict = loop.region.verdict
+    if loop.region.schedule is not None and loop.num_stages is None:
+        return None, ()
     if verdict in _NOTHING_TO_DO:
         return PipelineCause(_NOTHING_TO_DO[verdict]), ()
     if not verdict.is_order_verdict and verdict not in (OrderVerdict.SERIAL, OrderVerdict.PARTLY_PIPELINED):

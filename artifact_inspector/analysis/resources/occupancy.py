@@ -122,23 +122,12 @@ SIMDS_PER_COMPUTE_UNIT = 2
 """SIMDs of a compute unit that is half of a workgroup processor (gfx10 to gfx12.0)."""
 
 
-def find_warps_per_partition(target: Target, registers: int, scalar_registers: int | None = None) -> int | None:
-    """Warps that the registers of one sub-partition (AMD: SIMD) allow; None for an unknown target.
-
-    On AMD this is the number that LLVM prints as `; Occupancy:` for a kernel without LDS.
+def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
+    """Warps of one partition that its registers allow, without the limit on warps.
 
     Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp, getNumWavesPerEUWithNumVGPRs;
     GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88, 100) are those of 800 registers.
     """
-    multiprocessor = target.limits.multiprocessor
-    if multiprocessor is None:
-        return None
-    warps = _warps_by_registers(multiprocessor, registers, scalar_registers)
-    return min(warps, multiprocessor.warps // multiprocessor.partitions)
-
-
-def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
-    """Warps of one partition that its registers allow, without the limit on warps."""
     if registers > multiprocessor.registers_per_lane:
         return 0
     warps = multiprocessor.registers // _rounded(max(registers, 1), multiprocessor.register_unit)

@@ -8,7 +8,7 @@ an instruction counts the registers live before it and those it writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -41,7 +41,10 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
     names: dict[str, int] = {}
     reads, writes, kills = [], [], []
     for instruction in function.instructions:
-        write_bits, read_bits = (_bits(names, filter(bank_of, side)) for side in instruction.operands)
+        write_bits, read_bits = (
+            reduce(or_, (1 << names.setdefault(name, len(names)) for name in filter(bank_of, side)), 0)
+            for side in instruction.operands
+        )
         reads.append(read_bits)
         writes.append(write_bits)
         kills.append(write_bits if instruction.guard is None else 0)
@@ -70,10 +73,6 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
 
 
 _COUNTED = (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
-
-
-def _bits(names: dict[str, int], registers: Iterable[str]) -> int:
-    return reduce(or_, (1 << names.setdefault(name, len(names)) for name in registers), 0)
 
 
 def _live_out(function: Function, reads: Sequence[int], kills: Sequence[int]) -> list[int]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.loop_invariants import LoopInvariants
+from artifact_inspector.analysis.flow.mutual_exclusion import find_unconditional_blocks
 from artifact_inspector.analysis.flow.source_locations import source_of
-from artifact_inspector.analysis.flow.unconditional import find_unconditional_blocks
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.shared.register_layouts import read_layout
 from artifact_inspector.analysis.shared.scratch_memory import (

@@ -50,7 +50,7 @@ def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     if release < (3, 3):
         return layout.tile
     bases = (*layout.lane, *layout.warp)
-    return tuple(max(1, *(2 * layout.moves(basis, axis) for basis in bases)) for axis in range(len(layout.shape)))
+    return tuple(max((1, *(2 * layout.moves(basis, axis) for basis in bases))) for axis in range(len(layout.shape)))
 
 
 def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
@@ -183,7 +183,6 @@ def _vector(a: Bases, b: Bases, lane_a: Bases, lane_b: Bases, bits: int) -> list
         first, other_lanes = (a, lane_b) if leads_a else (b, lane_a)
         row = filled if len(filled) > len(row) else row
     return [*row, *_shared_bases(first, row, other_lanes, bits)]
-    return [*vector_bases, *_shared_bases(first, vector_bases, other_lanes, bits)]
 
 
 def _shared_bases(registers: Bases, used: Bases, lanes: Bases, bits: int) -> list[int]:

@@ -89,7 +89,9 @@ def merge_notes(notes: Iterable[Note]) -> list[Note]:
     targets: dict[tuple[str, str | None], list[Target]] = {}
     for note in notes:
         targets.setdefault((note.text, note.location), []).extend(note.targets)
-    return [Note(text, location, tuple(note_targets)) for (text, location), note_targets in targets.items()]
+    return [
+        Note(text, location, tuple(dict.fromkeys(note_targets))) for (text, location), note_targets in targets.items()
+    ]
 
 
 def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
@@ -143,24 +145,25 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 def find_notes(events: Iterable[Event]) -> list[Note]:
     """Differences from a run on a GPU, each once with its targets."""
-    targets_of_note: dict[tuple[str, str | None], list[Target]] = {}
+    notes = []
     tuned_kernels: dict[Target, dict[str, str]] = {}
     for event in events:
+        target = None if event.get("target") is None else parse_target(event["target"])
         if event["event"] == "note":
-            targets = targets_of_note.setdefault((event["text"], event["place"]), [])
-            if event["target"] is not None and (target := parse_target(event["target"])) not in targets:
-                targets.append(target)
-        elif event["event"] == "tuned":
-            name, target = event["name"], parse_target(event["target"])
-            tuned_kernels.setdefault(target, {})[name] = f"{event['compiled']} of {event['configs']} of {name}"
-    text_prefix = "Some autotuner configurations were not compiled (--configs all compiles them)"
+            notes.append(Note(event["text"], event["place"], () if target is None else (target,)))
+        elif event["event"] == "tuned" and target is not None:
+            share = "{compiled} of {configs} of {name}".format(**event)
+            tuned_kernels.setdefault(target, {})[event["name"]] = share
+    prefix = "Some autotuner configurations were not compiled (--configs all compiles them)"
     return [
-        *(
-            Note(f"{text_prefix}: {', '.join(names.values())}.", None, (target,))
-            for target, names in tuned_kernels.items()
-        ),
-        *(Note(text, location, tuple(targets)) for (text, location), targets in targets_of_note.items()),
+        *(Note(f"{prefix}: {_list_first([*names.values()])}.", None, (of,)) for of, names in tuned_kernels.items()),
+        *merge_notes(notes),
     ]
+
+
+def _list_first(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - MAX_LISTED_KERNELS} more kernels" if len(texts) > MAX_LISTED_KERNELS else ""
+    return f"{', '.join(texts[:MAX_LISTED_KERNELS])}{more}"
 
 
 def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:
@@ -189,6 +192,7 @@ def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage:
     )
 
 
+MAX_LISTED_KERNELS = 3
 DEFAULT_CONFIGS = 3
 """Default number of configurations that are compiled for an autotuned kernel."""
 DEFAULT_DIRECTORY = Path("triton-cache")

@@ -235,7 +235,12 @@ class Recompilation(NamedTuple):
 
 
 def recompile_texts(
-    texts: Sequence[tuple[str, Mapping[str, Any]]], stem: str, target: Target, directory: Path
+    texts: Sequence[tuple[str, Mapping[str, Any]]],
+    stem: str,
+    target: Target,
+    directory: Path,
+    *,
+    is_retargeted: bool = False,
 ) -> list[Recompilation]:
     """Compile saved texts with the installed Triton; no user code runs.
 
@@ -243,6 +248,7 @@ def recompile_texts(
         texts: TTIR texts, each with its compile options.
         stem: file name of the kernel without a suffix.
         directory: an empty directory for the texts and the entries.
+        is_retargeted: the texts were made for another target; the passes over TTIR run again.
 
     Returns:
         One result for each text, in order.
@@ -262,7 +268,7 @@ def recompile_texts(
             "options": dict(options),
         }
         request |= {"configs": None, "targets": [str(target)], "out": str(directory / f"made{number}")}
-        requests.append({**request, "environment": {}, "untrusted": True})
+        requests.append({**request, "environment": {}, "untrusted": True, "is_retargeted": is_retargeted})
     recompilations: dict[int, Recompilation] = {}
     for row in run_requests(current_interpreter(), requests, workers=count_processors(), time_limit=TIME_LIMIT_SECONDS):
         entry_directory = row.get("directory")

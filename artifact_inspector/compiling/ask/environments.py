@@ -21,6 +21,8 @@ from pathlib import Path
 from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.process_limits import PYTHON_OF_LINKER
+from artifact_inspector.files.scratch import prefix_beside
+from artifact_inspector.files.tools import find_on_path
 from artifact_inspector.files.writer import user_cache, write_text
 from artifact_inspector.model import TritonVersion
 
@@ -62,6 +64,12 @@ class RootFinder:
 sys.meta_path.insert(0, RootFinder)
 from artifact_inspector.compiling.worker.__main__ import main
 main(import_paths)
+"""
+
+
+_VERSION_QUERY = """
+from importlib.metadata import packages_distributions, version
+print(version(next(iter(packages_distributions()["triton"]))))
 """
 
 
@@ -114,9 +122,16 @@ def parse_triton(text: str) -> tuple[str, Path | None]:
 
 
 def find_interpreter(
-    version: str, python: Path | None = None, *, notice: Callable[[str], None] = lambda sentence: None
+    version: str,
+    python: Path | None = None,
+    *,
+    notice: Callable[[str], None] = lambda sentence: None,
+    may_create: bool = True,
 ) -> Interpreter:
     """A Python with that Triton: the one given, this one, one in the cache directory, or a new one there.
+
+    Args:
+        may_create: False if only a cache names the version: it does not choose what is downloaded.
 
     Raises:
         CompileError: there is none and none can be created; the remedy says why.
@@ -133,6 +148,11 @@ def find_interpreter(
         current_interpreter()  # raises: Triton is not available on this system
     directory = cache_directory() / "triton" / version
     if _find_triton_version(directory / "bin" / "python") != version:
+        if not may_create:
+            raise CompileError(
+                f"Triton {version}, which the cache names, is not installed.",
+                f"Install it once: inspect-kernel passes CACHE NAME --triton {version}",
+            )
         import fcntl  # not available on Windows, where no environment is created
 
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -152,8 +172,11 @@ def _own_triton_version() -> str | None:
 
 
 def _find_triton_version(python: Path) -> str | None:
-    """The version of Triton installed for a Python, without importing it; None if there is none."""
-    return _query_python(python, "from importlib.metadata import version; print(version('triton'))")
+    """The version of the module `triton` of a Python, whatever distribution has it; None if there is none.
+
+    It is not imported. A fork's local part (`3.7.4+fb`) is no part of its release.
+    """
+    return _query_python(python, _VERSION_QUERY)
 
 
 def _python_minor(python: Path) -> str | None:
@@ -190,8 +213,8 @@ def _find_linker(version: str) -> Path | None:
     """An ld.lld for Tritons that need one: the system's, or a script that calls the linker in our Triton."""
     if _numbers(version) >= (3, 5):
         return None
-    if linker_path := shutil.which("ld.lld"):
-        return Path(linker_path)
+    if linker_path := find_on_path(["ld.lld"]):  # never from the working directory, which may be a cache
+        return linker_path
     own_version = _own_triton_version()
     if own_version is None or _numbers(own_version) < (3, 5):
         return None
@@ -205,10 +228,10 @@ def _find_linker(version: str) -> Path | None:
 
 def _create_environment(directory: Path, version: str) -> None:
     """Create the environment in a temporary directory, then move it into place: it is never partial."""
-    temporary_directory = directory.with_name(f".{directory.name}-{os.getpid()}")
+    temporary_directory = directory.with_name(f"{prefix_beside(directory)}environment")
     triton_name = f"Triton {version}"
     pythons = _find_pythons(version)
-    if not pythons and shutil.which("uv") is None:
+    if not pythons and find_on_path(["uv"]) is None:
         _, newest = _PYTHON_3[_numbers(version)[:2]]
         raise CompileError(
             f"{triton_name} has wheels for Python 3.{newest} and older, and none of these is installed.",
@@ -246,8 +269,9 @@ def _install(directory: Path, python: str, packages: Sequence[str]) -> str:
     directory.parent.mkdir(parents=True, exist_ok=True)
     new_python = str(directory / "bin" / "python")
     create, install = [python, "-m", "venv"], [new_python, "-m", "pip", "install"]
-    if uv := shutil.which("uv"):
-        create, install = [uv, "venv", "--quiet", "--python", python], [uv, "pip", "install", "--python", new_python]
+    if uv := find_on_path(["uv"]):
+        create = [str(uv), "venv", "--quiet", "--python", python]
+        install = [str(uv), "pip", "install", "--python", new_python]
     for step in ([*create, str(directory)], [*install, "--quiet", "--no-deps", *packages]):
         try:
             process = subprocess.run(step, capture_output=True, text=True, check=False)
@@ -266,7 +290,7 @@ def _find_pythons(version: str) -> list[str]:
     oldest, own = max(oldest, _OLDEST_PYTHON), sys.version_info[1]
     candidates = [sys.executable] if oldest <= own <= newest else []
     for minor in range(min(newest, 20), oldest - 1, -1):
-        python_path = shutil.which(f"python3.{minor}")
-        if minor != own and python_path is not None and _python_minor(Path(python_path)) == str(minor):
-            candidates.append(python_path)
+        python_path = find_on_path([f"python3.{minor}"])
+        if minor != own and python_path is not None and _python_minor(python_path) == str(minor):
+            candidates.append(str(python_path))
     return candidates

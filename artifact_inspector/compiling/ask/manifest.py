@@ -71,6 +71,7 @@ _VALUE_TYPES: Mapping[str, type] = {
     "types": list,
     "constants": dict,
     "options": dict,
+    "args": dict,
 }
 """Expected type of each value; the record may come from an untrusted cache."""
 

@@ -170,6 +170,10 @@ class _ImportTimer:
         self._kill()
 
 
+_ENDING_SECONDS = 10
+"""Seconds that a compiling process gets to remove its files."""
+
+
 @contextmanager
 def _start_worker(interpreter: Interpreter, request: str) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
     """Start a compiling process with its request; it and its children end with the block."""
@@ -203,5 +207,9 @@ def _start_worker(interpreter: Interpreter, request: str) -> Iterator[tuple[subp
             yield process, errors
         finally:
             process.terminate()
-            process.wait()
-            process.stdout.close()
+            process.stdout.close()  # a process that writes into a full pipe would never end
+            try:
+                process.wait(_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

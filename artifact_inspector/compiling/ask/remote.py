@@ -14,12 +14,11 @@ from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.compiling.ask.process import current_interpreter, run_requests
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.errors import CompileError
+from artifact_inspector.files.cluster import connect
 from artifact_inspector.files.scratch import scratch_directory
 
 CHUNKS_PER_THREAD = 4
 """Jobs are grouped, so that Triton is not imported for each; several chunks per thread balance the load."""
-CONNECT_SECONDS = 10.0
-"""Seconds to wait for a scheduler."""
 Files = Mapping[str, bytes]
 
 
@@ -55,7 +54,7 @@ def run_remote_requests(
     if not pending:
         return
     jobs = [(number, {**requests[number], "targets": [target]}) for number, target in pending]
-    client, as_completed = _connect(scheduler)
+    client, as_completed = connect(scheduler, CompileError)
     futures: list[Any] = []
     try:
         threads = sum(client.nthreads().values()) or 1
@@ -70,23 +69,6 @@ def run_remote_requests(
     finally:
         client.cancel(futures)
         client.close()
-
-
-def _connect(scheduler: str) -> tuple[Any, Any]:
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise CompileError(
-            "Dask is not installed.", "Install the extra: pip install '.[dask]' in a clone of the repository."
-        ) from None
-    try:
-        connect: Any = Client  # the library has no types for it
-        return connect(scheduler, timeout=CONNECT_SECONDS), as_completed
-    except (OSError, ValueError) as error:
-        raise CompileError(
-            f"No Dask scheduler responds at {scheduler}: {error}.",
-            "Start one with `dask scheduler`, and `dask worker` on each machine.",
-        ) from error
 
 
 def _compile_chunk(

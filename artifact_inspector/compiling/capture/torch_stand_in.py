@@ -234,17 +234,21 @@ class TorchStandIn:
 
         # its fake tensors on the GPU are created without a GPU
         self._patches.set(FakeTensorMode, "avoid_device_init", property(lambda _: True))
-        compile_ = torch.compile
         ready: list[bool] = []
 
-        @functools.wraps(compile_)
-        def compile_in_process(*args: Any, **options: Any) -> Any:
-            if not ready:
-                ready.append(True)
-                self._prepare_inductor(torch)  # importing it takes seconds
-            return compile_(*args, **options)
+        def after_preparing(function: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(function)
+            def prepare_and_call(*args: Any, **options: Any) -> Any:
+                if not ready:
+                    ready.append(True)
+                    self._prepare_inductor(torch)  # importing it takes seconds
+                return function(*args, **options)
 
-        self._patches.set(torch, "compile", compile_in_process)
+            return prepare_and_call
+
+        self._patches.set(torch, "compile", after_preparing(torch.compile))
+        if hasattr(torch, "export"):  # before AOTInductor
+            self._patches.set(torch.export, "export", after_preparing(torch.export.export))
 
     def _prepare_inductor(self, torch: Any) -> None:
         from torch._inductor import config

@@ -99,6 +99,9 @@ class TritonStandIn:
         for name in ("do_bench", "do_bench_cudagraph", "do_bench_cudagraph_proton"):
             if hasattr(triton.testing, name):
                 self._patches.set(triton.testing, name, _run_untimed)
+        cublas = getattr(getattr(triton._C.libtriton, "nvidia", None), "cublas", None)
+        if hasattr(cublas, "CublasLt"):
+            self._patches.set(cublas, "CublasLt", _Library)
 
     def remove(self) -> None:
         """Restore Triton."""
@@ -280,7 +283,7 @@ class TritonStandIn:
         """
         from triton.runtime.errors import OutOfResources
 
-        kernel = f"refused {os.getpid()} {next(self._refused_kernels)}"
+        kernel = f"{os.getpid():08x}{next(self._refused_kernels):08x}"  # Triton reads a hash as hexadecimal
         described = {"signature": {}, "constexprs": {}, "options": {}, **described}
         self._report(kernel, target, name=name, seconds=seconds, directory=None, message=message, **described)
         if self._is_benchmarking:
@@ -291,6 +294,16 @@ class TritonStandIn:
         call_site = find_call_site()
         fields = {"kernel": kernel, "target": str(target), "place": call_site.line, "caller": call_site.caller}
         self.recorder.write_event("compiled", **fields, **described)
+
+
+class _Library:
+    """Replaces a handle of a vendor's library: no method does anything."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_args, **_options: None
 
 
 def pick_evenly(items: Sequence[Any], count: int) -> list[Any]:

@@ -7,8 +7,7 @@ Source: torch/_inductor/codegen/triton.py; torch/_inductor/runtime/triton_heuris
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from artifact_inspector.compiling.reference import Reference
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.files.inductor_output import kernel_sources
 from artifact_inspector.files.reader import read_user_text
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.writer import write_text
@@ -34,7 +34,7 @@ def find_kernel_file(path: Path, name: str | None) -> tuple[Path, str | None]:
     if text is None:
         return path, name
     _allow_import()
-    sources = dict(_kernel_texts(text))
+    sources = dict(kernel_sources(text))
     if not sources:
         return path, name
     if name is None and len(sources) == 1:
@@ -71,19 +71,6 @@ def _allow_import() -> None:
         problem = f"Files of Inductor import torch, which cannot be imported: {error}."
         raise CompileError(problem, "Install torch beside Triton.") from None
     triton_helpers.set_driver_to_gpu = lambda: None
-
-
-def _kernel_texts(text: str) -> Iterator[tuple[str, str]]:
-    """Name and source of each `async_compile.triton(NAME, SOURCE, …)` of a wrapper, which is not run."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "triton":
-            texts = [x.value for x in node.args[:2] if isinstance(x, ast.Constant) and isinstance(x.value, str)]
-            if len(texts) == 2 and texts[0].isidentifier():
-                yield texts[0], texts[1]
 
 
 def reference_of(layer: Any, function: Any) -> Reference | None:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,11 @@ from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
-if TritonVersion(version("triton")).since((3, 0)) is False:
+try:
+    _VERSION = version("triton")
+except PackageNotFoundError:  # a fork, whose distribution has another name
+    _VERSION = version(packages_distributions()["triton"][0])
+if TritonVersion(_VERSION).since((3, 0)) is False:
     stand_in_for_torch()  # Triton 2.x imports torch to query the device
     from artifact_inspector.compiling.worker import triton2 as _triton
 else:
@@ -115,7 +119,7 @@ def _variants(
         if name not in option_names:
             similar_names = get_close_matches(name, option_names, 1)
             raise UsageError(
-                f"Triton {version('triton')} has no option {name!r}.",
+                f"Triton {_VERSION} has no option {name!r}.",
                 f"Did you mean {similar_names[0]}?" if similar_names else f"It has {', '.join(sorted(option_names))}.",
             )
     for config in _select_configs(kernel, request["configs"], {**reference_constants, **constants_of_request}):
@@ -210,6 +214,10 @@ def _compile_into(
     os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=staging)
     if request.get("untrusted"):
         _limit_process(request, staging)
+    if request.get("is_retargeted"):
+        from artifact_inspector.compiling.worker.triton3 import repeat_tensor_passes
+
+        repeat_tensor_passes(target)
     log: list[str] = []
     _collect_ptxas_output(log)
     try:
@@ -284,7 +292,7 @@ def _lookup_cache() -> tempfile.TemporaryDirectory[str]:
 
 def _row_label(name: str, target: Target, config: AutotunerConfig | None) -> dict[str, Any]:
     config_text = None if config is None else str(config)
-    return {"kernel": name, "target": str(target), "config": config_text, "triton": version("triton")}
+    return {"kernel": name, "target": str(target), "config": config_text, "triton": _VERSION}
 
 
 def _constants_as_json(kernel: ImportedKernel, arguments: BoundArguments) -> dict[str, Any]:

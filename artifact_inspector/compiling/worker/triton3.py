@@ -93,6 +93,21 @@ def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
     triton.compile(source, target=to_gpu_target(target), options=dict(options))
 
 
+def repeat_tensor_passes(target: Target) -> None:
+    """Let this process run the target's passes over saved TTIR, which has been through those of another target."""
+    from triton.compiler.compiler import make_backend
+
+    backend: Any = type(make_backend(to_gpu_target(target)))
+    add_stages = backend.add_stages
+
+    def add_with_passes(self: Any, stages: dict[str, Any], *arguments: Any) -> None:
+        add_stages(self, stages, *arguments)
+        optimize, lower = stages["ttir"], stages["ttgir"]
+        stages["ttgir"] = lambda module, metadata: lower(optimize(module, metadata), metadata)
+
+    backend.add_stages = add_with_passes
+
+
 def known_options() -> frozenset[str]:
     """The option names of all back ends of this Triton."""
     from triton.compiler.compiler import make_backend

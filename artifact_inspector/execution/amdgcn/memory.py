@@ -1,5 +1,7 @@
 """AMDGCN accesses to global memory, LDS, scratch and kernel arguments.
 
+The LDS has 32 banks of four bytes: one pass serves 32 lanes of four bytes, or fewer of more, as on NVIDIA GPUs.
+
 **Source** AMD Instinct MI300 ISA, "Buffer Addressing" and "LDS Operations"; RDNA 3 ISA, the same chapters.
 """
 
@@ -12,7 +14,8 @@ import numpy as np
 from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
 from artifact_inspector.execution.amdgcn.retry_loops import is_swap, record_swap
-from artifact_inspector.execution.interpreter.access_counting import count_global_access
+from artifact_inspector.execution.interpreter.access_counting import count_global_access, count_shared_access
+from artifact_inspector.execution.interpreter.banks import BANKS
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import (
@@ -267,6 +270,11 @@ def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemanti
 # ── LDS ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+_ORDER_OF_WIDE_LOADS = [lane for first in (0, 4, 8, 12) for at in (first, first ^ 20) for lane in range(at, at + 4)]
+"""Lanes of half a wave in the order in which `ds_read_b128` serves them, eight at a time: 0–3 and 20–23, and so on.
+Source: Composable Kernel's documentation, "Understanding AMD GPU LDS and bank conflicts"."""
+
+
 def _lds_address_readers(statement: AmdgcnStatement, meaning: OpcodeSemantics, position: int) -> list[op.Reader]:
     """Readers of the LDS addresses of each lane, one or two."""
     base_reader = op.word_reader(statement.operands[position])
@@ -285,11 +293,12 @@ def _lds_address_readers(statement: AmdgcnStatement, meaning: OpcodeSemantics, p
 def _build_load_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     names = statement.operands[0].names
     address_readers, word_count = _lds_address_readers(statement, meaning, 1), _word_count(meaning)
+    order = _ORDER_OF_WIDE_LOADS if meaning.size == 16 else None
 
     def run(machine: Machine) -> None:
         loaded_words: list[Value] = []
         for address_reader in address_readers:
-            lanes = find_lane_accesses(machine, address_reader(machine))
+            lanes = count_shared_access(machine, address_reader(machine), meaning.size, None, BANKS, lane_order=order)
             loaded_words += load_shared(machine, lanes, meaning.size, word_count)
         if _can_write(machine):
             _write_loaded(machine, names, loaded_words, meaning)
@@ -309,7 +318,8 @@ def _build_store_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
             values = [reader(machine) for reader in readers]
             if meaning.preserves_half:
                 values = [apply(lambda v: v >> 16, value) for value in values]
-            store_shared(machine, find_lane_accesses(machine, address_reader(machine)), meaning.size, values)
+            lanes = count_shared_access(machine, address_reader(machine), meaning.size, None, BANKS)
+            store_shared(machine, lanes, meaning.size, values)
 
     return op.under_exec(run)
 

@@ -76,9 +76,13 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     targets = _branch_targets(function)
     for position, target in targets.items():
         steps[index[position]] = _decode_step(index[position], instructions[position], module, wave, index[target])
-    for position, returned in find_retry_tests(function, targets):
-        run = build_retry_test(parse_statement(instructions[position].text), returned)
-        steps[index[position]] = replace(steps[index[position]], run=run, assumes_swap=True)
+    for test in find_retry_tests(function, targets):
+        at = index[test.position]
+        run = build_retry_test(parse_statement(instructions[test.position].text), test.returned)
+        steps[at] = replace(steps[at], run=run, assumes_swap=True)
+        if test.first_load is not None:
+            at = index[test.first_load]
+            steps[at] = replace(steps[at], starts_swap=True)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     return DecodedProgram(
         function.name,

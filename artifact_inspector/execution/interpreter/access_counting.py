@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -158,6 +158,8 @@ def _count_sectors(machine: Machine, lanes: LaneAccesses, size: int, unit_bytes:
     counts.sectors_ideal[index] += min(ideal_sectors, sectors) * lanes.multiplicity
     counts.bytes_requested[index] += active_count * size * lanes.multiplicity
     counts.active_threads[index] += active_count * lanes.multiplicity
+    accessing = len(lanes.addresses) if lanes.mask is None else int(lanes.mask.any(axis=1).sum())
+    counts.accessing_ctas[index] += accessing * lanes.multiplicity
 
 
 def _record_out_of_bounds(machine: Machine, lanes: LaneAccesses, outside: IntArray, kind: str) -> None:
@@ -185,6 +187,7 @@ def count_shared_access(
     lanes_per_group: int | None = None,
     *,
     is_load: bool = False,
+    lane_order: Sequence[int] | None = None,
 ) -> LaneAccesses | None:
     """Count an access to shared memory.
 
@@ -195,14 +198,19 @@ def count_shared_access(
         mask: lanes that take part; None means the active lanes.
         lanes_per_group: lanes that are served together, if the opcode fixes it.
         is_load: whether it is a load, whose lanes may share words.
+        lane_order: order in which the lanes of a group are served; None for that of their numbers.
     """
     access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
     if access_lanes is None or not machine.counters.counts_requests:
         return access_lanes
     group_lanes = lanes_per_group or machine.warp_size
+    if size == 12:  # 96 bits take the passes of 128.
+        size = 16
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses = lanes.addresses.reshape(-1, group_lanes)
         on = None if lanes.mask is None else lanes.mask.reshape(-1, group_lanes)
+        if lane_order is not None:
+            addresses, on = addresses[:, lane_order], None if on is None else on[:, lane_order]
         cost = _cached_cost(count_wavefronts, addresses, size, on, modulus=LINE, loads=is_load)
         _add_wavefronts(machine, cost, lanes.multiplicity)
         _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, group_lanes, is_load))
@@ -317,14 +325,7 @@ def _add_wavefronts(machine: Machine, cost: tuple[int, int], repeat: int) -> Non
 
 
 def _keep_worst_warp(machine: Machine, lanes: LaneAccesses, cost: tuple[int, int], access: WarpAccess) -> None:
-    """Keep the warp with the most conflicts per lane of all accesses of the instruction.
-
-    Args:
-        machine: the machine.
-        lanes: of an access.
-        cost: its wavefronts, and how many there would be without conflicts.
-        access: the access without addresses, CTA and warp.
-    """
+    """Keep the warp with the most conflicts per lane; the cost is wavefronts, and those without conflicts."""
     excess_per_lane, counts, index = (cost[0] - cost[1]) / lanes.addresses.size, machine.counters, machine.step.index
     if excess_per_lane <= counts.worst_conflict_rate.get(index, -1):
         return

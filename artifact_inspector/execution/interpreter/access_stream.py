@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess, ImmediateRecorder
 from artifact_inspector.execution.interpreter.intervals import Intervals, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -38,7 +38,7 @@ class StreamEvents(NamedTuple):
     is_read: NDArray[np.bool_]
 
 
-class AccessStream:
+class AccessStream(ImmediateRecorder):
     """Accesses of a launch to a sample of its sectors.
 
     Args:
@@ -83,16 +83,6 @@ class AccessStream:
             portions = [StreamEvents(none, none, none, none, np.empty(0, bool)), *self._events]
             self._events = [StreamEvents(*(np.concatenate(columns) for columns in zip(*portions, strict=True)))]
         return self._events[0]
-
-    def begin_portion(self, first: int) -> None:
-        """Do nothing: CTAs are recorded individually."""
-
-    def end_portion(self, ctas: NDArray[np.int64]) -> None:
-        """Do nothing: accesses are recorded immediately."""
-
-    def has_written(self, _ctas: NDArray[np.int64]) -> bool:
-        """Always True: the order of the first writes of a loop is not needed."""
-        return True
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
@@ -187,9 +177,7 @@ class AccessStream:
     def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Start sectors from which a pattern touches a sample, in order, and the sample of each.
 
-        Args:
-            offsets: byte offsets of the lanes from the first one.
-            residue: position of the first lane in its sector.
+        Offsets are bytes from the first lane; the residue is its position in its sector.
         """
         key = offsets.tobytes() + bytes([residue])
         table = self._tables.get(key)

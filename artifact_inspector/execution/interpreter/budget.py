@@ -1,41 +1,69 @@
-"""A budget of processor time for all simulations of a command, shared with the processes that it forks."""
+"""A budget of processor time and memory for all simulations of a command, shared with the processes that it forks."""
 
 from __future__ import annotations
 
 import mmap
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 
 import numpy as np
+
+from artifact_inspector.model.limits import SIMULATION_MIB, SIMULATION_SECONDS
+
+if sys.platform != "win32":
+    import resource
 
 _SLOTS = 4096
 """Processes that can report their time; process IDs are taken modulo this number."""
 
 
 class SimulationBudget:
-    """Seconds of processor time, and what was spent so far by this process and those forked from it."""
+    """Seconds of processor time, and what was spent so far by this process and those forked from it.
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    It is spent, too, as soon as one of these processes has taken more memory than a simulation may.
+    """
+
+    def __init__(self, seconds: float, option: str) -> None:
+        self.seconds, self.option = seconds, option
         self._process = os.getpid()
         self._start = time.process_time()
         # forked processes write to the same memory
-        self._times = np.frombuffer(mmap.mmap(-1, 8 * _SLOTS), np.float64)
+        shared = np.frombuffer(mmap.mmap(-1, 8 * (_SLOTS + 1)), np.float64)
+        self._times, self._memory_exceeded = shared[:_SLOTS], shared[_SLOTS:]
 
     def is_spent(self) -> bool:
         """Whether all processes together have used the budget."""
         process = os.getpid()
         used = time.process_time() - (self._start if process == self._process else 0.0)
         self._times[process % _SLOTS] = used
-        return bool(self._times.sum() > self.seconds)
+        if _memory_mib() > SIMULATION_MIB.value:
+            self._memory_exceeded[0] = 1
+        return bool(self._times.sum() > self.seconds or self._memory_exceeded[0])
 
     @property
     def reason(self) -> str:
         """Why a simulation stopped, and what to do."""
-        return f"the budget of {self.seconds:g} s of processor time is spent; --budget raises it"
+        if self._memory_exceeded[0]:
+            return f"a process has taken more than {SIMULATION_MIB.value} MiB; {SIMULATION_MIB.variable} raises it"
+        return f"the budget of {self.seconds:g} s of processor time is spent; {self.option} raises it"
+
+
+def _memory_mib() -> float:
+    """Memory of this process; the most that it ever had outside of Linux, 0 where the system does not tell it.
+
+    A server goes on after a call that took too much: the most that it ever had would refuse every later call.
+    """
+    if sys.platform == "linux":
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * mmap.PAGESIZE / (1 << 20)
+    if sys.platform == "win32":
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)  # bytes there, KiB elsewhere
 
 
 _current_budget: ContextVar[SimulationBudget | None] = ContextVar("_current_budget", default=None)
@@ -47,9 +75,16 @@ def current_budget() -> SimulationBudget | None:
 
 
 @contextmanager
-def limit_simulation(seconds: float) -> Iterator[SimulationBudget]:
-    """Limit the processor time of all simulations in the block."""
-    budget = SimulationBudget(seconds)
+def limit_simulation(seconds: float | None = None) -> Iterator[SimulationBudget]:
+    """Limit the processor time of all simulations in the block.
+
+    Args:
+        seconds: of `--budget`; None for the default, which an environment variable changes.
+    """
+    if seconds is None:
+        budget = SimulationBudget(SIMULATION_SECONDS.value, SIMULATION_SECONDS.variable)
+    else:
+        budget = SimulationBudget(seconds, "--budget")
     token = _current_budget.set(budget)
     try:
         yield budget

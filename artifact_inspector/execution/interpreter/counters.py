@@ -105,6 +105,8 @@ class StepCounters:
     """Warps whose lanes diverged at the branch."""
     active_threads: list[int] = field(init=False)
     """Threads that accessed memory."""
+    accessing_ctas: list[int] = field(init=False)
+    """Executions by a CTA of which a thread accessed global memory."""
     out_of_bounds: list[OutOfBoundsAccess] = field(default_factory=list)
     """Accesses outside of every tensor, the first of each step."""
     out_of_bounds_lanes: dict[int, int] = field(default_factory=dict)

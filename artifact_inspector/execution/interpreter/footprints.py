@@ -60,6 +60,20 @@ class AccessRecorder(Protocol):
         """Whether the first write of each of the CTAs is known."""
 
 
+class ImmediateRecorder:
+    """Records each access of each CTA at once, so that portions and first writes do not matter."""
+
+    def begin_portion(self, first: int) -> None:
+        """Do nothing."""
+
+    def end_portion(self, ctas: IntArray) -> None:
+        """Do nothing."""
+
+    def has_written(self, ctas: IntArray) -> bool:
+        """Always True."""
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class TensorReads:
     """What CTAs read of one tensor, in sectors from its beginning."""

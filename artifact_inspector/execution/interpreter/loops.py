@@ -183,15 +183,7 @@ class LoopAccelerator:
 def _run_proven(
     machine: Machine, loop: _LoopHistory, changes: list[StateChange], irregular: set[StateName], most_iterations: int
 ) -> bool:
-    """Run as many iterations as can be proven; whether there were any.
-
-    Args:
-        machine: at the beginning of an iteration.
-        loop: its loop.
-        changes: predicted changes of the next iterations.
-        irregular: irregular registers.
-        most_iterations: most iterations in parallel.
-    """
+    """Run as many iterations as can be proven, from the beginning of one; whether there were any."""
     completed, expected = 0, loop.proven_iterations - loop.observed_iterations
     while True:
         count = min(most_iterations, expected - completed if expected > completed else most_iterations)

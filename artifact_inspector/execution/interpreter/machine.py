@@ -53,6 +53,10 @@ ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that are always true."""
 
 
+UNINITIALIZED = "uninitialized register "
+"""Beginning of the reason of a value that comes from a register that nothing has written."""
+
+
 class LaunchEnvironment(Protocol):
     """What a launch provides to an instruction set: constants, arguments, special registers."""
 
@@ -196,7 +200,7 @@ class Machine(MachineState):
         """The value of a register or predicate that was not written."""
         if name in ALWAYS_TRUE:
             return True
-        return self.unknown_result(name, f"uninitialized register {name}")
+        return self.unknown_result(name, f"{UNINITIALIZED}{name}")
 
     def unknown_result(self, name: str, reason: str) -> UnknownValue:
         """An unknown value for a register or predicate, and the reason."""
@@ -357,6 +361,8 @@ class Machine(MachineState):
         """Run until every lane has exited; True if it reached its reconvergence point first."""
         while self.groups or self.waiting:
             if not self.groups:  # deadlock: nothing can release the waiting groups
+                if self.memory.observer is not None:
+                    self.memory.observer.observe_deadlock(self)
                 self.groups, self.waiting = self.waiting, []
             has_one_group = len(self.groups) == 1 and not self.waiting
             if self.reconvergence is not None and has_one_group and self.groups[0].pc == self.reconvergence.step:

@@ -1,14 +1,15 @@
-"""What an observer of a simulation receives: every access to global and shared memory.
+"""What an observer of a simulation receives: every access to global and shared memory, and deadlocks.
 
 A simulation has no observer by default, and then pays nothing for it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.state import MachineState
 
 
 class GlobalAccess(NamedTuple):
@@ -54,11 +55,14 @@ class SharedMemoryAccess(NamedTuple):
     is_store: bool
 
 
-class AccessObserver(Protocol):
-    """Receives the accesses of a simulation."""
+class AccessObserver:
+    """Receives the accesses of a simulation; ignores those that a subclass does not override."""
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Receive an access to global memory."""
 
     def observe_shared(self, access: SharedMemoryAccess) -> None:
         """Receive an access to shared memory."""
+
+    def observe_deadlock(self, state: MachineState) -> None:
+        """Receive a state in which all groups wait; it may raise UndecidedPath to end the run."""

@@ -53,6 +53,8 @@ class ProgramStep:
     """False if the opcode is not supported: its results are unknown."""
     assumes_swap: bool = False
     """Whether it ends a compare-and-swap loop as if no other wave changed the word."""
+    starts_swap: bool = False
+    """Whether it loads what a compare-and-swap loop expects first: an old value only costs another try."""
 
     @property
     def source_place(self) -> str | None:

@@ -197,9 +197,16 @@ def _build_from_integer(statement: SassStatement) -> op.StepRun:
             value &= (1 << 64) - 1
         return _round_to_float32(value, rounding)
 
+    def convert_words(value: Known) -> Word:
+        words = np.asarray(value, np.int64) & 0xFFFFFFFF
+        return float32_bits((words if kind == "U32" else words.astype(np.int32)).astype(np.float32))
+
+    is_plain = rounding is None and kind in ("S32", "U32") and high_reader is None
+    convert = convert_words if is_plain else partial(apply_distinct, convert_number)
+
     def read_converted(machine: Machine) -> Value:
         value = low_reader(machine) if high_reader is None else join_words(low_reader(machine), high_reader(machine))
-        return apply(partial(apply_distinct, convert_number), value)
+        return apply(convert, value)
 
     return op.write_run(name, read_converted)
 

@@ -65,7 +65,7 @@ def _global_address(statement: SassStatement, position: int = 0) -> op.Reader:
     return _address_reader(operand, is_global=True, extended=statement.has_modifier("E"))
 
 
-def _local_address(statement: SassStatement) -> op.Reader:
+def local_address(statement: SassStatement) -> op.Reader:
     """Reader of an address of shared or local memory."""
     return _address_reader(_address_operands(statement)[0], is_global=False)
 
@@ -205,7 +205,7 @@ def _build_async_copy(statement: SassStatement) -> op.StepRun:
 
 
 def _build_load_shared(statement: SassStatement) -> op.StepRun:
-    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    size, address_reader = bytes_moved(statement.opcode), local_address(statement)
     write_loaded = _loaded_writer(statement)
 
     def run(machine: Machine) -> None:
@@ -218,7 +218,7 @@ def _build_load_shared(statement: SassStatement) -> op.StepRun:
 
 
 def _build_store_shared(statement: SassStatement) -> op.StepRun:
-    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    size, address_reader = bytes_moved(statement.opcode), local_address(statement)
     readers = _data_readers(statement, _word_count(size))
 
     def run(machine: Machine) -> None:
@@ -240,7 +240,7 @@ def _build_matrix_access(statement: SassStatement) -> op.StepRun:
     """
     match = _MATRIX_COUNT.search(statement.opcode)
     count = int((match[1] or match[2] or 1) if match is not None else 1)
-    address_reader = _local_address(statement)
+    address_reader = local_address(statement)
     is_load, is_transposed = statement.base == "LDSM", "MT88" in statement.opcode
     write_loaded = _loaded_writer(statement) if is_load else None
     readers = [] if is_load else _data_readers(statement, count)
@@ -298,7 +298,7 @@ def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: 
 def _build_atomic_shared(statement: SassStatement) -> op.StepRun:
     size, address_reader, names = (
         bytes_moved(statement.opcode),
-        _local_address(statement),
+        local_address(statement),
         _written_registers(statement),
     )
     is_combined = statement.has_modifier("POPC")  # lanes with the same address are combined first
@@ -325,7 +325,7 @@ def _build_atomic_shared(statement: SassStatement) -> op.StepRun:
 
 
 def _build_load_local(statement: SassStatement) -> op.StepRun:
-    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    size, address_reader = bytes_moved(statement.opcode), local_address(statement)
     write_loaded = _loaded_writer(statement)
 
     def run(machine: Machine) -> None:
@@ -340,7 +340,7 @@ def _build_load_local(statement: SassStatement) -> op.StepRun:
 
 
 def _build_store_local(statement: SassStatement) -> op.StepRun:
-    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    size, address_reader = bytes_moved(statement.opcode), local_address(statement)
     readers = _data_readers(statement, _word_count(size))
 
     def run(machine: Machine) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import forget_shared
+from artifact_inspector.execution.interpreter.observation import SharedMemoryAccess
 from artifact_inspector.execution.interpreter.tensor_maps import (
     PARAMETER_WINDOW,
     TensorDescriptor,
@@ -16,7 +18,10 @@ from artifact_inspector.execution.interpreter.tensor_maps import (
 )
 from artifact_inspector.execution.interpreter.values import (
     IntArray,
+    Mask,
     UnknownValue,
+    Value,
+    broadcast_mask,
     broadcast_value,
     distinct_values,
     join_words,
@@ -26,6 +31,8 @@ from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, register_after
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
+SHARED_WINDOW = 0xFFFFFF
+"""Bits of an address in shared memory; those above are the CTA of the cluster."""
 _SHARED_START = 0x400
 """Where a CTA's own shared memory begins on GPUs with such copies: the first 1 KiB is reserved."""
 
@@ -73,9 +80,20 @@ def _record_tensor_copy(machine: Machine, statement: SassStatement) -> list[str]
         record_box_copies(
             machine, descriptor, coordinates, reads=reads, updates=statement.base == "UTMAREDG", mask=mask
         )
+        _observe_box(machine, descriptor, machine.read_register(first), mask, is_store=reads)
         region = machine.memory.region_of(descriptor.tensor.pointer or 0)
         names.append("memory outside of every tensor" if region is None else region.name)
     return names
+
+
+def _observe_box(machine: Machine, descriptor: TensorDescriptor, address: Value, mask: Mask, *, is_store: bool) -> None:
+    """Observe what a copy of each active warp accesses in shared memory, as one access of its first lane."""
+    observer, address = machine.memory.observer, machine.resolve_active(address)
+    if observer is not None and not isinstance(address, UnknownValue):
+        lanes = broadcast_mask(machine.active_mask & mask, machine.shape) & (machine.lane_numbers == 0)
+        addresses = broadcast_value(address, machine.shape) & SHARED_WINDOW
+        size = math.prod(descriptor.box) * descriptor.tensor.bits // 8
+        observer.observe_shared(SharedMemoryAccess(machine.step, addresses, lanes, size, is_store))
 
 
 def _find_descriptors(machine: Machine, addresses: IntArray) -> list[tuple[TensorDescriptor | None, IntArray]]:

@@ -27,14 +27,15 @@ class RankingCandidate:
 
 
 def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
-    """The constants, options and block shapes of descriptors that distinguish each launch from the others.
+    """The constants, release, options and block shapes of descriptors that distinguish each launch from the others.
 
     The grid is part of a label if no constant or block shape differs, or labels would be equal.
     """
     rows = [_distinguishing_values(candidate) for candidate in candidates]
-    options = [
-        {name: value for name in _OPTIONS if isinstance(value := candidate.artifact.metadata.get(name), int)}
-        for candidate in candidates
+    options: list[dict[str, Any]] = [
+        {"triton": str(x.artifact.triton_version)}
+        | {name: value for name in _OPTIONS if isinstance(value := x.artifact.metadata.get(name), int)}
+        for x in candidates
     ]
     named_rows = [{**row, **row_options} for row, row_options in zip(rows, options, strict=True)]
     labels = _format_differences(named_rows)
@@ -42,6 +43,9 @@ def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
         labels = _format_differences(
             [{**row, "grid": _grid_text(candidate)} for candidate, row in zip(candidates, named_rows, strict=True)]
         )
+    if len(set(labels)) < len(labels):  # an edit of the source
+        rows = [{**row, "hash": x.artifact.hash[:8]} for x, row in zip(candidates, named_rows, strict=True)]
+        labels = _format_differences(rows)
     return [candidate.label or label for candidate, label in zip(candidates, labels, strict=True)]
 
 

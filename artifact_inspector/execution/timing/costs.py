@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.launch_counters import local_bytes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost
 from artifact_inspector.execution.timing.pipes import Pipe, bytes_per_lane, pipe_of, wait_effect
 from artifact_inspector.execution.timing.sampling import LINE, LaunchSample
@@ -31,6 +32,7 @@ class GpuModel:
     dram_bytes_per_cycle: float
     """Device memory bandwidth in bytes per cycle, by the data sheet."""
     timing: TimingParameters
+    warp_size: int = WARP_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class CtaCosts:
     """Unit → cycles of instructions that are not on the recorded trace."""
     dram_bytes_total: float
     """Bytes that the launch moves between device memory and L2."""
+    fabric_cycles: float = 0.0
+    """For which a CTA's data pass between the halves of the L2."""
     unknown_rates: tuple[str, ...] = ()
     """Matrix products whose rate no source states, which make the costs incomplete."""
 
@@ -68,30 +72,12 @@ _MATRIX_RATES: Mapping[str, str] = {
     "e2m1": "f4", "e2m3": "f8", "e3m2": "f8",
 }  # fmt: skip
 """Type of the operands → the operand type of its rate."""
+_STORES = ("global_store", "tensor_store", "global_reduction", "global_atomic")
 
 
-def find_cta_costs(
-    sample: LaunchSample,
-    chip: GpuModel,
-    resident_ctas: int,
-    frame_bytes: int,
-    shared_bytes: int,
-    shared_traffic: SharedTraffic = SharedTraffic({}),
-) -> CtaCosts:
-    """The costs of a CTA of a sampled launch.
+class CtaCostModel:
+    """The costs of a CTA, by NVIDIA's rules; `frame` is local bytes per thread, `shared` is bytes per CTA."""
 
-    Args:
-        sample: of the launch.
-        chip: the GPU.
-        resident_ctas: resident CTAs per multiprocessor.
-        frame_bytes: local memory per thread.
-        shared_bytes: shared memory per CTA.
-        shared_traffic: what is known beyond the sample.
-    """
-    return _CostModel(sample, chip, resident_ctas, frame_bytes, shared_bytes, shared_traffic).find()
-
-
-class _CostModel:
     def __init__(
         self,
         sample: LaunchSample,
@@ -99,7 +85,7 @@ class _CostModel:
         resident_ctas: int,
         frame: int,
         shared: int,
-        shared_traffic: SharedTraffic,
+        shared_traffic: SharedTraffic = SharedTraffic({}),
     ) -> None:
         self.shared_traffic = shared_traffic
         self.sample, self.chip, self.timing = sample, chip, chip.timing
@@ -133,6 +119,7 @@ class _CostModel:
         return shares, total_bytes
 
     def find(self) -> CtaCosts:
+        """The costs of each executed step."""
         steps: dict[int, StepCost] = {}
         others: Counter[str] = Counter()
         program = self.sample.loaded.program
@@ -145,7 +132,24 @@ class _CostModel:
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy_cycles, "l2": cost.l2_cycles, "dram": cost.dram_cycles})
                 others.update({"lsu": cost.shared_read_cycles})
-        return CtaCosts(steps, others, self.dram_bytes, tuple(self.unknown_rates))
+        return CtaCosts(steps, others, self.dram_bytes, self._fabric_cycles(), tuple(self.unknown_rates))
+
+    def _fabric_cycles(self) -> float:
+        """Half of what is written or fetched crosses; of what many CTAs read, each half gets a copy."""
+        if not self.timing.fabric_bytes:
+            return 0.0
+        steps, traffic = self.sample.loaded.program.steps, self.traffic
+        stores = [step.index for step in steps if step.kind in _STORES]
+        sectors = float(
+            sum(traffic.requested_sectors.get(at, 0) - traffic.completed_sectors.get(at, 0) for at in stores)
+        )
+        fetched_share = {"local_store": 1.0, "local_load": self.local_l1_miss_share * self.local_l2_miss_share}
+        sectors += sum(local_bytes(self.counters, step) / SECTOR * fetched_share.get(step.kind, 0.0) for step in steps)
+        for name, requested in self.traffic.sectors_read.items():
+            share = self.dram_share_of.get((name, True), 0.0)
+            sectors += 2 * requested * share * (1 - 0.5 ** (1 / share)) if share else 0.0
+        active = min(self.sample.launch.ctas, self.chip.multiprocessors)
+        return sectors * SECTOR / self.sampled_ctas / self.timing.fabric_bytes * active / self.chip.multiprocessors
 
     def _step_cost(self, step: ProgramStep, visits: int) -> StepCost:
         pipe, timing = pipe_of(step), self.timing
@@ -231,7 +235,7 @@ class _CostModel:
         self, step: ProgramStep, pipe: Pipe, warps_per_visit: float, visits: int, effect: SchedulingEffect
     ) -> StepCost:
         step_index, traffic, timing = step.index, self.traffic, self.timing
-        is_store = step.kind in ("global_store", "tensor_store", "global_reduction", "global_atomic")
+        is_store = step.kind in _STORES
         sample_visits = self.sampled_ctas * visits
         requested_sectors, lines = (
             traffic.requested_sectors.get(step_index, 0) / sample_visits,
@@ -245,7 +249,7 @@ class _CostModel:
         if (
             step_index in self.counters.missing_inputs and not requested_sectors
         ):  # unknown addresses: assume contiguous ones
-            bytes_moved = warps_per_visit * WARP_SIZE * bytes_per_lane(step)
+            bytes_moved = warps_per_visit * self.chip.warp_size * bytes_per_lane(step)
             requested_sectors = new_sectors = bytes_moved / SECTOR
             lines, contiguous_ranges = bytes_moved / LINE, 1.0
         if pipe is Pipe.BULK:
@@ -257,7 +261,8 @@ class _CostModel:
         dram_share = self.dram_share_of.get((tensor, not is_store), 1.0)
         busy = max(lines, bytes_moved / LINE)
         if pipe is Pipe.COPY:
-            busy = max(busy, self.counters.wavefronts[step_index] / sample_visits * self._wavefront_cycles)
+            wavefronts = self.counters.wavefronts[step_index] / sample_visits * self._wavefront_cycles
+            busy = wavefronts / 2 if "BYPASS" in step.opcode else max(busy, wavefronts)
         l2_share = 1.0 if is_store else self.shared_traffic.l2_shares.get(tensor, 1.0)
         l2 = l2_share * l1_miss_share * max(requested_sectors * SECTOR, lines * timing.l2_request_bytes)
         dram = dram_share * new_share * (requested_sectors * SECTOR + timing.dram_run_bytes * contiguous_ranges)

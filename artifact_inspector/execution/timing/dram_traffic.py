@@ -24,6 +24,23 @@ _FEWEST_REUSES = 1.25
 """Requested bytes per distinct byte, from which CTAs share data."""
 
 
+def exceeds_l2(sample: LaunchSample, l2_bytes: int) -> bool:
+    """Whether a launch reuses data and does not fit in L2, so that its waves decide what is fetched."""
+    requested, distinct, distinct_written = _requested_bytes(sample)
+    reuses = sum(requested.values()) >= _FEWEST_REUSES * distinct
+    return reuses and distinct + distinct_written > USABLE_L2_SHARE * l2_bytes
+
+
+def _requested_bytes(sample: LaunchSample) -> tuple[Mapping[str, float], float, float]:
+    """Tensor → bytes that the launch requests; and the distinct bytes that it reads and writes."""
+    sizes = {region.name: region.stop - region.start for region in sample.traffic.regions}
+    scale = SECTOR / len(sample.ctas) * sample.launch.ctas
+    requested = {name: sectors * scale for name, sectors in sample.traffic.sectors_read.items() if sectors}
+    distinct = sum(min(size, sizes[name]) for name, size in requested.items())
+    written = sum(min(sectors * scale, sizes[name]) for name, sectors in sample.traffic.sectors_written.items())
+    return requested, distinct, written
+
+
 def fetched_bytes(
     sample: LaunchSample,
     ctas_per_multiprocessor: int,
@@ -46,12 +63,7 @@ def fetched_bytes(
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
     """
     traffic, ctas = sample.traffic, sample.launch.ctas
-    sizes = {region.name: region.stop - region.start for region in traffic.regions}
-    scale = SECTOR / len(sample.ctas) * ctas
-    requested = {name: sectors * scale for name, sectors in traffic.sectors_read.items() if sectors}
-    distinct = sum(min(size, sizes[name]) for name, size in requested.items())
-    distinct_written = sum(min(sectors * scale, sizes[name]) for name, sectors in traffic.sectors_written.items())
-    if distinct + distinct_written <= USABLE_L2_SHARE * l2_bytes or sum(requested.values()) < _FEWEST_REUSES * distinct:
+    if not exceeds_l2(sample, l2_bytes):
         return {}
     resident = ctas_per_multiprocessor * multiprocessors
     sectors_per_cta = max(1.0, sum(traffic.requested_sectors.values()) / len(sample.ctas))
@@ -76,6 +88,6 @@ def fetched_bytes(
     for name, tensor in setup.launch.tensors.items():
         start = tensor.pointer or 0
         is_inside = (addresses >= start - SECTOR) & (addresses < start + tensor.bytes)
-        if name in requested and is_inside.any():
+        if traffic.sectors_read.get(name) and is_inside.any():
             totals[name] = float(weights[is_inside].sum()) * stream.spacing * SECTOR
     return totals

@@ -25,6 +25,8 @@ class SchedulingEffect(Enum):
     STARTS_COPY = "copies"
     """Starts an asynchronous copy."""
     CLOSES_COPY_GROUP = "closes copies"
+    STARTS_GROUP = "load group"
+    """A load or store that is a group by itself, as AMD's."""
     WAITS_FOR_COPIES = "awaits copies"
     CLOSES_PRODUCT_GROUP = "closes products"
     """The last matrix product of a warpgroup's group."""
@@ -163,6 +165,8 @@ def _apply_effect(state: WarpState, cost: StepCost, done: float, barrier: int) -
             state.last_copy_done = max(state.last_copy_done, done)
         case SchedulingEffect.CLOSES_COPY_GROUP:
             state.copy_groups.append(state.last_copy_done)
+        case SchedulingEffect.STARTS_GROUP:
+            state.copy_groups.append(done)
         case SchedulingEffect.WAITS_FOR_COPIES:
             state.wait_for_groups(state.copy_groups, cost.groups_left)
         case SchedulingEffect.CLOSES_PRODUCT_GROUP:

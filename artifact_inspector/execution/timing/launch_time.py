@@ -24,7 +24,7 @@ from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprin
 from artifact_inspector.execution.l2_cache import L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
+from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.ranking import (
     LATENCY_TERM,
     cta_rates,
@@ -37,8 +37,9 @@ from artifact_inspector.execution.timing.sampling import LaunchSample, sample_la
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.products import clock_of, find_product
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.hardware.timing import BOUNDS, TimingParameters
 
-_RANGE = (0.7, 1.45)
+TIME_RANGE = (0.7, 1.45)
 """The range of a predicted time, relative to it."""
 _SAMPLED_CTAS = 4
 MOST_COMPARED_CTAS = 4096
@@ -84,19 +85,6 @@ class LineStall:
     """Average cycles of a warp."""
 
 
-_BOUNDS: Mapping[str, str] = {
-    "dram": "device memory",
-    "l2": "L2",
-    "lsu": "shared memory and L1",
-    "tensor": "tensor cores",
-    "fma": "multiply-adds",
-    "alu": "integer arithmetic",
-    "xu": "special functions",
-    "double": "double precision",
-    "issue": "instruction issue",
-    "launch": "starting CTAs",
-    LATENCY_TERM: "latency",
-}
 _VALIDATED_PRODUCTS = ("NVIDIA H200",)
 
 
@@ -125,11 +113,10 @@ def estimate_time(
     footprints = run.memory.footprints
     if not resident_limit or not isinstance(footprints, Footprints):
         return None, ()
-    fetched, written_share = _fetched_bytes(run, l2), _written_share(run, gpu_model.l2_bytes)
-    written, timing = run.memory.count_sectors()[1] * SECTOR * written_share, gpu_model.timing
-    share_lost = 2 * (timing.dram_read_share - timing.dram_share) * written / max(1.0, written + sum(fetched.values()))
-    timing = replace(timing, dram=timing.dram_unloaded, dram_share=timing.dram_read_share - share_lost)
-    gpu_model = replace(gpu_model, timing=timing)
+    fetched = _fetched_bytes(run, l2)
+    written_share = share_written_back(run.memory.count_sectors()[1] * SECTOR, gpu_model.l2_bytes)
+    written = run.memory.count_sectors()[1] * SECTOR * written_share
+    gpu_model = with_launch_timing(gpu_model, sum(fetched.values()), written)
     model = _TimeModel(
         run,
         gpu_model,
@@ -154,9 +141,25 @@ def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, flo
     return fetched
 
 
-def _written_share(run: SimulatedLaunch, l2_bytes: int) -> float:
+def find_bound(terms: Mapping[str, float], timing: TimingParameters, cycles: float) -> str:
+    """The unit that is busiest, if its rate is at least 60 % of its peak; otherwise latency."""
+    sustained = {"dram": timing.dram_share, "l2": timing.l2_bytes / timing.l2_peak_bytes, LATENCY_TERM: 0.0}
+    shares = {name: busy * sustained.get(name, 1.0) / cycles for name, busy in terms.items()}
+    bound = max(shares, key=lambda name: shares[name])
+    return bound if shares[bound] >= timing.fewest_bound_share else LATENCY_TERM
+
+
+def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> GpuModel:
+    """A GPU whose device memory is as fast as for a launch that fetches and writes back so many bytes."""
+    timing = gpu_model.timing
+    share_lost = 2 * (timing.dram_read_share - timing.dram_share) * written / max(1.0, written + fetched)
+    return replace(
+        gpu_model, timing=replace(timing, dram=timing.dram_unloaded, dram_share=timing.dram_read_share - share_lost)
+    )
+
+
+def share_written_back(written: float, l2_bytes: int) -> float:
     """Share of the written bytes that leave the L2 before the launch ends: what exceeds half of it, as measured."""
-    written = run.memory.count_sectors()[1] * SECTOR
     return max(0.0, 1 - l2_bytes / 2 / written) if written else 0.0
 
 
@@ -187,9 +190,9 @@ class _TimeModel:
 
     def _sample(self, ctas: NDArray[np.int64] | None) -> tuple[LaunchSample, CtaCosts]:
         sample = sample_launch(self.run.loaded, self.run.launch, limit=self.limit, ctas=ctas)
-        return sample, find_cta_costs(
+        return sample, CtaCostModel(
             sample, self.gpu_model, self.resident_limit, self.frame_bytes, self.shared_bytes, self.traffic
-        )
+        ).find()
 
     def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
         ctas, imbalance, mean_work = None, 1.0, 1.0
@@ -210,17 +213,15 @@ class _TimeModel:
         tensor_share = min(1.0, terms.get("tensor", 0.0) / (score * imbalance))
         megahertz = clock_of(chip.name, tensor_share)
         us = score * imbalance / megahertz + timing.launch_us
-        bound = max(terms, key=lambda name: terms[name])
-        if bound == LATENCY_TERM or terms[bound] < timing.fewest_bound_share * score * imbalance:
-            bound = LATENCY_TERM
+        bound = find_bound(terms, timing, megahertz * us)
         stalls: dict[tuple[int, StallReason], float] = {}
         trace, overlap = overlap_sample(sample, costs, self.controls, chip, resident, stalls)
         time = LaunchTime(
             us=round(us, 2),
-            low=round(us * _RANGE[0], 2),
-            high=round(us * _RANGE[1], 2),
+            low=round(us * TIME_RANGE[0], 2),
+            high=round(us * TIME_RANGE[1], 2),
             gpu=product,
-            bound=_BOUNDS[bound],
+            bound=BOUNDS[bound],
             terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
             waves=waves,
             imbalance=round(imbalance, 3),

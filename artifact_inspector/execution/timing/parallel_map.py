@@ -31,7 +31,8 @@ def map_in_processes(
         InspectorError: raised by the function.
     """
     global _job
-    if processors < 2 or len(numbers) < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    is_daemon = multiprocessing.current_process().daemon  # as a Dask worker is: it may start no process
+    if is_daemon or processors < 2 or len(numbers) < 2 or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(function, numbers)
         return
     _job = function

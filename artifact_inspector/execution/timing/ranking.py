@@ -25,8 +25,8 @@ from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, SharedTraffic, find_cta_costs
-from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
+from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
+from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
@@ -37,10 +37,10 @@ from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.products import clock_of, product_of
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.hardware.timing import TIMING, TimingParameters
+from artifact_inspector.hardware.timing import FABRIC_BYTES, TIMING, TimingParameters
 
 LATENCY_TERM, LAUNCH_TERM = "path", "launch"
-_NEEDS_CONTROL_CODES = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
+NEEDS_CONTROL_CODES = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
 _RESIDENT_CTAS = "the number of resident CTAs per multiprocessor"
 
 
@@ -60,7 +60,7 @@ class RankedLaunch:
     """The largest term."""
     terms: Mapping[str, float]
     """Term → cycles that it would take by itself: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
-    `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × latency of one CTA."""
+    `tensor`), `l2`, `fabric` between its halves, `dram`, `launch` of CTAs, `path`: waves × latency of one CTA."""
     fits: bool
     """False if a multiprocessor cannot hold one CTA: the launch would fail."""
     blocks: int | None
@@ -105,7 +105,7 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
         product.l2_mib << 20,
         limits.shared,
         peaks.bandwidth / (clock_of(product.name, 0.0) * 1e6),
-        TIMING,
+        replace(TIMING, fabric_bytes=FABRIC_BYTES.get(ranking_target.arch.number, 0.0)),
     )
 
 
@@ -118,6 +118,7 @@ def estimate_launch(
     index: int = 0,
     label: str = "",
     limit: int,
+    deferred: list[int] | None = None,
 ) -> RankedLaunch:
     """The estimate for one launch.
 
@@ -129,6 +130,8 @@ def estimate_launch(
         index: index in the given launches.
         label: what distinguishes it.
         limit: steps after which it counts as endless.
+        deferred: receives the index if waves of CTAs decide what is fetched; they are not simulated then, each byte is
+            fetched once, and the score is a lower bound.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -147,13 +150,12 @@ def estimate_launch(
         fits=resident_ctas != 0,
         blocks=resident_ctas,
         waves=None,
-        missing_inputs=(),
         notes=launch.notes,
     )
     if resident_ctas == 0:
         return empty_estimate
     sample = sample_launch(loaded, launch, limit=limit)
-    unknown_inputs, notes = _missing_inputs(sample), launch.notes
+    unknown_inputs, notes = find_missing_inputs(sample), launch.notes
     if sample.counters.out_of_bounds:
         first = sample.counters.out_of_bounds[0]
         notes += (
@@ -163,15 +165,19 @@ def estimate_launch(
     if sample.unfinished or resident_ctas is None or loaded.cubin is None:
         reason = _RESIDENT_CTAS
         if loaded.cubin is None:
-            reason = _NEEDS_CONTROL_CODES if loaded.initial_state is not None else "control codes, which need a cubin"
+            reason = NEEDS_CONTROL_CODES if loaded.initial_state is not None else "control codes, which need a cubin"
         missing_inputs = unknown_inputs or (reason,)
         return replace(empty_estimate, missing_inputs=missing_inputs, notes=notes)
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
-    fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
-    costs = find_cta_costs(
+    fetched: Mapping[str, float] = {}
+    if deferred is not None and exceeds_l2(sample, gpu_model.l2_bytes):
+        deferred.append(index)
+    else:
+        fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
+    costs = CtaCostModel(
         sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), SharedTraffic(fetched)
-    )
+    ).find()
     if costs.unknown_rates:
         return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
     score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
@@ -199,7 +205,7 @@ def resident_ctas_of(target: Target, resources: Resources) -> int | None:
     ).blocks
 
 
-def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
+def find_missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
     """The distinct missing inputs."""
     reasons = [reason for unfinished in sample.unfinished for reason in unfinished.reasons]
     reasons += [
@@ -214,7 +220,7 @@ def score_launch(
     sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident_limit: int
 ) -> tuple[float, dict[str, float], int]:
     """Score in cycles, its terms, and the number of waves."""
-    warps = -(-sample.loaded.threads // 32)
+    warps = -(-sample.loaded.threads // gpu_model.warp_size)
     timing, issue = gpu_model.timing, gpu_model.rates.issue
 
     def walk_lockstep(cta_count: int) -> CtaWalk:
@@ -231,7 +237,7 @@ def score_launch(
     resident = min(resident_limit, ctas_per_multiprocessor)
     waves = -(-ctas_per_multiprocessor // resident)
     terms = _unit_terms(sample, costs, single_walk, gpu_model, resident)
-    demands = [cycles / ctas_per_multiprocessor for cycles in terms.values()]
+    demands = [cycles / ctas_per_multiprocessor for cycles in stations(terms)]
     full_waves, last_wave_ctas = divmod(ctas_per_multiprocessor, resident)
     queueing_cycles = full_waves * resident / _throughput(resident, demands, single_walk.cycles)
     if last_wave_ctas:
@@ -239,7 +245,7 @@ def score_launch(
     terms[LATENCY_TERM] = waves * single_walk.cycles
     queueing_cycles = max(
         queueing_cycles,
-        sum(cycles**timing.contention_exponent for cycles in terms.values()) ** (1 / timing.contention_exponent),
+        sum(cycles**timing.contention_exponent for cycles in stations(terms)) ** (1 / timing.contention_exponent),
     )
     lockstep_cycles = single_walk.cycles if resident == 1 else walk_lockstep(resident).cycles
     lockstep_cycles = full_waves * lockstep_cycles + (walk_lockstep(last_wave_ctas).cycles if last_wave_ctas else 0.0)
@@ -255,13 +261,25 @@ def _unit_terms(
     unit_cycles = dict(walk.busy_cycles)
     for unit, cycles in costs.off_trace_cycles.items():
         unit_cycles[unit] = unit_cycles.get(unit, 0.0) + cycles
+    unit_cycles["fabric"] = costs.fabric_cycles
     unit_cycles["issue"] = sum(sample.counters.warps_executed) / len(sample.ctas) / gpu_model.rates.issue
     ctas, multiprocessors = sample.launch.ctas, gpu_model.multiprocessors
     fullest, average = -(-ctas // multiprocessors), ctas / min(ctas, multiprocessors)
     # caches and memory are shared, so they see the average
-    terms = {name: cycles * (average if name in ("l2", "dram") else fullest) for name, cycles in unit_cycles.items()}
-    terms[LAUNCH_TERM] = fullest * launch_cycles(gpu_model.timing, -(-sample.loaded.threads // 32), resident)
+    terms = {
+        name: cycles * (average if name in ("l2", "fabric", "dram") else fullest)
+        for name, cycles in unit_cycles.items()
+    }
+    terms[LAUNCH_TERM] = fullest * launch_cycles(
+        gpu_model.timing, -(-sample.loaded.threads // gpu_model.warp_size), resident
+    )
     return terms
+
+
+def stations(terms: Mapping[str, float]) -> list[float]:
+    """Cycles of the stations of the queueing network: the same bytes pass device memory and the L2's link at once."""
+    others = [cycles for name, cycles in terms.items() if name not in ("dram", "fabric")]
+    return [*others, max(terms.get("dram", 0.0), terms.get("fabric", 0.0))]
 
 
 def cta_rates(
@@ -273,7 +291,7 @@ def cta_rates(
         sample.trace, controls, costs.step_costs, max(warps / gpu_model.rates.issue, 1), barrier_cycles(timing, warps)
     )
     fullest = -(-sample.launch.ctas // gpu_model.multiprocessors)
-    demands = [cycles / fullest for cycles in _unit_terms(sample, costs, walk, gpu_model, resident).values()]
+    demands = [cycles / fullest for cycles in stations(_unit_terms(sample, costs, walk, gpu_model, resident))]
     return walk.cycles, [_throughput(count, demands, walk.cycles) for count in range(1, resident + 1)]
 
 
@@ -325,6 +343,7 @@ def rank_launches(
     gpu: str | None = None,
     limit: int = 50_000_000,
     processors: int = 1,
+    best: int | None = None,
     progress: Callable[[RankedLaunch], None] = lambda row: None,
 ) -> list[RankedLaunch]:
     """The launches, the best first. The smallest kernels are estimated first.
@@ -335,6 +354,7 @@ def rank_launches(
         gpu: product name; None selects the default product of the kernels' target.
         limit: steps after which a launch counts as endless.
         processors: number of parallel processes.
+        best: number of launches, from the first, whose order is needed; the others may have lower bounds as scores.
         progress: called with each estimate when it is done.
 
     Raises:
@@ -344,7 +364,7 @@ def rank_launches(
     budget = current_budget()
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
-    def estimate(at: int) -> RankedLaunch:
+    def estimate(at: int, deferred: list[int] | None = None) -> RankedLaunch:
         candidate = candidates[at]
         if budget is not None and budget.is_spent():
             return RankedLaunch(
@@ -365,16 +385,34 @@ def rank_launches(
             loaded, launch = match_launch(loaded, candidate.request, candidate.constants)
             limits = target if gpu is None else parse_target(gpu)
             return estimate_launch(
-                loaded, launch, gpu_model_of(target, gpu), limits, index=at, label=labels[at], limit=limit
+                loaded,
+                launch,
+                gpu_model_of(target, gpu),
+                limits,
+                index=at,
+                label=labels[at],
+                limit=limit,
+                deferred=deferred,
             )
+
+    def estimate_bound(at: int) -> tuple[RankedLaunch, list[int]]:
+        deferred: list[int] = []
+        return estimate(at, None if best is None else deferred), deferred
 
     estimates: dict[int, RankedLaunch] = {}
     multiplicity = Counter(first_identical)
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
-    for row in map_in_processes(estimate, distinct_binaries, processors):
+    bounds: set[int] = set()
+    for row, deferred in map_in_processes(estimate_bound, distinct_binaries, processors):
         for _ in range(multiplicity[row.launch]):
             progress(row)
         estimates[row.launch] = row
+        bounds.update(deferred)
+    while pending := bounds.intersection(row.launch for row in sort_by_score([*estimates.values()])[:best]):
+        first = [row.launch for row in sort_by_score([*estimates.values()]) if row.launch in bounds]
+        first = first[: max(len(pending), processors)]
+        estimates.update({row.launch: row for row in map_in_processes(estimate, first, processors)})
+        bounds.difference_update(first)
     duplicates = [
         replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
         for at, first in enumerate(first_identical)

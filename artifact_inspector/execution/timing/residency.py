@@ -20,7 +20,7 @@ from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
 from artifact_inspector.execution.timing.ranking import barrier_cycles, gpu_model_of, launch_cycles, resident_ctas_of
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
@@ -383,16 +383,11 @@ def find_residency(
 ) -> Residency:
     """The modelled overlap of the first resident warps of a multiprocessor.
 
-    Args:
-        candidate: the launch.
-        disassemble: converts cubins to SASS.
-        gpu: product name; None selects the default product of the kernel's target.
-        limit: steps after which the launch counts as endless.
+    Arguments as of `ranking.rank_launches`.
 
     Raises:
         UsageError: it is for another vendor; its cubin, resources or the rates of the GPU are not known; or
-            its path
-            depends on a missing input.
+            its path depends on a missing input.
     """
     loaded = load_kernel(candidate.artifact, disassemble)
     name = candidate.artifact.display_name
@@ -411,7 +406,9 @@ def find_residency(
             f"The path of {name} depends on missing inputs: {', '.join(sample.unfinished[0].reasons[:3])}."
         )
     resident_ctas = min(occupancy_ctas, -(-sample.launch.ctas // gpu_model.multiprocessors))
-    costs = find_cta_costs(sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0))
+    costs = CtaCostModel(
+        sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0)
+    ).find()
     if costs.unknown_rates:
         raise UsageError(f"Cannot model {name} on {gpu_model.name}: {costs.unknown_rates[0]} is unknown.")
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess, ImmediateRecorder
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.interpreter.values import InputNames
@@ -32,6 +32,9 @@ from artifact_inspector.execution.simulation import (
 
 LINE = 128
 """Bytes of an L1 cache line."""
+_WARP_LANES = 32
+L2_PIECE = 256
+"""Bytes whose atomics follow each other in the L2. Measured on an H200 (docs/lab/diagnosis.md)."""
 _QUASIRANDOM_ROOT = 1.2207440846057596
 _STEPS = tuple(_QUASIRANDOM_ROOT**-power for power in (1, 2, 3))
 
@@ -72,7 +75,7 @@ class _AccessPattern(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalTraffic:
+class GlobalTraffic(ImmediateRecorder):
     """Global memory costs of the sampled CTAs, per step."""
 
     regions: tuple[TensorMemory, ...]
@@ -82,6 +85,8 @@ class GlobalTraffic:
     """Step → sectors that their CTA had not read (or written) before."""
     requested_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors, totalled over requests."""
+    completed_sectors: dict[int, int] = field(default_factory=dict)
+    """Step → sectors of stores that directly follow a store to the same ones, with which the L1 may merge them."""
     contiguous_ranges: dict[int, int] = field(default_factory=dict)
     """Step → contiguous memory ranges that the warps of a CTA touch together."""
     sectors_read: dict[str, int] = field(default_factory=dict)
@@ -99,30 +104,48 @@ class GlobalTraffic:
     lane_steps: frozenset[int] = frozenset()
     """Steps whose lanes are recorded in `lane_addresses`: atomics."""
     lane_addresses: dict[int, list[NDArray[np.int64]]] = field(default_factory=dict)
-    """Step → addresses of all active lanes, per access."""
+    """Step → addresses of all active lanes and the numbers of their warps, per access."""
     _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
     _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
     _patterns: dict[tuple[bytes, bytes, int], _AccessPattern] = field(default_factory=dict)
+    _last_store: list[NDArray[np.int64]] = field(default_factory=list)
+    """The sector of each lane in the last store."""
+
+    def count_atomic_operations(self, steps: Iterable[int], per_conflict: float, size: int) -> tuple[float, float]:
+        """Operations of the L2 one after the other: on the bytes that most atomics use, and if they were even.
+
+        The lanes of a warp on one sector are one operation, and those on one address follow each other.
+
+        Args:
+            steps: the atomics.
+            per_conflict: operations of a sector for each further lane on one address; other sectors proceed.
+            size: bytes of their tensor.
+        """
+        addresses, warps = np.concatenate([array for step in steps for array in self.lane_addresses[step]], axis=1)
+        order = np.lexsort((addresses, warps))
+        addresses, warps = addresses[order], warps[order]
+        first_lanes = np.flatnonzero(_starts_group(addresses, warps))
+        lanes, sectors = np.diff(np.r_[first_lanes, len(order)]), addresses[first_lanes] // SECTOR
+        first_addresses = np.flatnonzero(_starts_group(sectors, warps[first_lanes]))
+        most_lanes = np.maximum.reduceat(lanes, first_addresses)
+        names, numbers = np.unique(sectors[first_addresses], return_inverse=True)
+        of_sector = np.bincount(numbers, weights=1 + per_conflict * (most_lanes - 1))
+        of_piece = np.bincount(
+            np.unique(names * SECTOR // L2_PIECE, return_inverse=True)[1][numbers], weights=most_lanes
+        )
+        pieces = max(1.0, size / L2_PIECE)  # four in a row share two slices
+        even = max(of_piece.sum() / max(min(pieces, 2), pieces / 2), of_sector.sum() / max(1.0, size / SECTOR))
+        return float(max(of_piece.max(), of_sector.max())), float(even)
 
     def count_lanes(self, steps: Iterable[int]) -> tuple[int, int, int, int]:
         """Lanes of some atomics: all, distinct addresses, those on the address that most use, and that address."""
         arrays = [array for step in steps for array in self.lane_addresses.get(step, ())]
         if not arrays:
             return 0, 0, 0, 0
-        addresses, counts = np.unique(np.concatenate(arrays), return_counts=True)
+        addresses, counts = np.unique(np.concatenate(arrays, axis=1)[0], return_counts=True)
         hottest = int(counts.argmax())
         return int(counts.sum()), len(addresses), int(counts[hottest]), int(addresses[hottest])
-
-    def begin_portion(self, first: int) -> None:
-        """Do nothing: CTAs are recorded individually."""
-
-    def end_portion(self, ctas: NDArray[np.int64]) -> None:
-        """Do nothing: accesses are recorded immediately."""
-
-    def has_written(self, _ctas: NDArray[np.int64]) -> bool:
-        """Always True: first writes are not needed."""
-        return True
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
@@ -146,10 +169,14 @@ class GlobalTraffic:
                 else np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
             )
             offsets = addresses - base[:, None]
+            completes = not access.is_read and self._repeats_sectors(addresses // SECTOR)
             if access.step in self.lane_steps:
-                self.lane_addresses.setdefault(access.step, []).append(
-                    (addresses if on is None else addresses[on]).ravel()
-                )
+                rows_of_step = self.lane_addresses.setdefault(access.step, [])
+                # the number of an access of a warp: no two accesses share one
+                first_warp = ((access.step << 20) + len(rows_of_step)) << 24
+                warps = first_warp + np.arange(addresses.size).reshape(addresses.shape) // _WARP_LANES
+                lanes = np.ones(addresses.shape, np.bool_) if on is None else on
+                rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
             ctas, iterations, step = access.ctas[rows_on], (access.first_row + rows_on) // rows, access.step
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
@@ -159,6 +186,7 @@ class GlobalTraffic:
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
                     (self.active_lanes, pattern.lanes), (self.distinct_addresses, pattern.distinct_addresses),
+                    (self.completed_sectors, pattern.sectors if completes else 0),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
                 self.new_sectors.setdefault(step, 0)
@@ -180,6 +208,12 @@ class GlobalTraffic:
                         )
         for (name, cta, reads), touched in touches.items():
             self._record_first_touches(name, cta, reads, touched)
+
+    def _repeats_sectors(self, lane_sectors: NDArray[np.int64]) -> bool:
+        """Whether a store goes to the sectors of the store that precedes it."""
+        is_repeated = any(np.array_equal(lane_sectors, last) for last in self._last_store)
+        self._last_store[:] = [lane_sectors]
+        return is_repeated
 
     def _record_first_touches(self, name: str, cta: int, reads: bool, touched: Sequence[_SectorTouches]) -> None:
         """Record which sectors a CTA touches for the first time, and by which step."""
@@ -266,6 +300,13 @@ def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np
     row_masks = np.broadcast_to(access.mask, shape)
     rows = np.flatnonzero(row_masks.any(axis=1))
     return addresses[rows], row_masks[rows], rows
+
+
+def _starts_group(*keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each element differs from the one before in any key."""
+    starts = np.ones(len(keys[0]), np.bool_)
+    starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return starts
 
 
 def _group_equal_patterns(

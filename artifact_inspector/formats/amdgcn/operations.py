@@ -14,6 +14,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from artifact_inspector.formats import _amd
+
 Action = Enum(
     "Action",
     """
@@ -302,3 +304,9 @@ def float_operations(base: str) -> tuple[tuple[str, int], ...]:
         return ()
     operations = (2 if match[2] in ("fma", "fmac", "mac", "mad") else 1) * (2 if match[1] else 1)
     return ((f"{'bf' if match[3] == 'bf' else 'fp'}{match[4]}", operations),)
+
+
+def loads_left(opcode: str, text: str, target: str) -> int | None:
+    """Vector-memory operations that a wait leaves in flight; None if it waits for none."""
+    wait = _amd.wait_of(opcode, text, target)
+    return None if wait is None else wait.depth

@@ -9,9 +9,11 @@ never have the same form.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from artifact_inspector.model import Stage
 
-__all__ = ["canonical_text"]
+__all__ = ["canonical_lines_of", "canonical_text"]
 
 
 def canonical_text(text: str, stage: Stage) -> str:
@@ -22,6 +24,11 @@ def canonical_text(text: str, stage: Stage) -> str:
         >>> canonical_text(one, Stage.PTX) == canonical_text(other, Stage.PTX)
         True
     """
+    return "\n".join(canonical_lines_of(text, stage))
+
+
+def canonical_lines_of(text: str, stage: Stage) -> Iterator[str]:
+    """The lines of the canonical form, each as soon as it is known."""
     if stage is Stage.PTX:
         from artifact_inspector.formats.canonical._ptx import canonical_lines
     elif stage is Stage.LLIR:
@@ -32,4 +39,4 @@ def canonical_text(text: str, stage: Stage) -> str:
         from artifact_inspector.formats.canonical._sass import canonical_lines
     else:
         from artifact_inspector.formats.canonical._mlir import canonical_lines
-    return "\n".join(canonical_lines(text))
+    return canonical_lines(text)

@@ -47,9 +47,5 @@ def canonical_lines(text: str) -> Iterator[str]:
             declared.append(line)
         else:
             yield _LLVM.sub(rename_reference, line)
-    yield from (_LLVM.sub(rename_reference, line) for line in sorted(declared, key=_without_group))
+    yield from (_LLVM.sub(rename_reference, line) for line in sorted(declared, key=lambda x: x.partition(" #")[0]))
     yield from nodes.spell_used(lambda body: _LLVM.sub(rename_reference, body))
-
-
-def _without_group(declaration: str) -> str:
-    return declaration.partition(" #")[0]

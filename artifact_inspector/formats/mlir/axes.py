@@ -40,7 +40,7 @@ _ROLES = {
     for name in names.split()
 }
 _LOOP = "scf.for"
-_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,20}|true|false)\b(?!\.)")
+_CONSTANT = re.compile(r"arith\.constant (?:\{[^}]*\} )?(?:dense<)?(-?\d{1,20}|true|false)\b(?!\.)")
 _BOUND = re.compile(r"(start|end) = (\d{1,10})\b")
 _AXIS = re.compile(r"axis = (\d{1,2})\b")
 _ORDER = re.compile(r"order = (?:array<i32: |dense<\[)((?:\d{1,2}(?:, )?)+)")

@@ -87,6 +87,8 @@ OPCODES = OpcodeTable(
             ttng.elect amdg.update_tensor_descriptor amdg.init_barrier amdg.read_barrier amdg.make_tensor_desc
             amdg.tdm_prefetch amdg.async_copy_mbarrier_arrive amdg.cluster_barrier_arrive amdg.buffer_prefetch
             amdg.prefetch gpu. nvvm. rocdl. llvm. nvws. proton. proton_gpu. tti.
+            cuda_tile.assume cuda_tile.make_ cuda_tile.join_tokens cuda_tile.get_ cuda_tile.break cuda_tile.assert
+            cuda_tile.print
         """,
     }.items()
 )

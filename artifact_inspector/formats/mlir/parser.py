@@ -39,6 +39,7 @@ from artifact_inspector.formats.mlir.operations import (
     result_names,
 )
 from artifact_inspector.formats.mlir.regions import LOOPS, YIELDING, OpenRegion, OpenRegionKind
+from artifact_inspector.formats.mlir.schedule import integer_value, schedule_step
 from artifact_inspector.formats.mlir.shared import launch_parameters, shared_use, source_name
 from artifact_inspector.formats.mlir.types import parse_layouts, read_signature
 from artifact_inspector.model import EventKind, Instruction, Location, Stage
@@ -55,7 +56,7 @@ _DIVISOR = re.compile(r"(%[\w$.-]+):[^%]*?\btt\.divisibility = (\d+)")
 _PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
 _BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
 _TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^()]*)\))?")
-_ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
+_ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|tlx|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
 _WARPS = re.compile(r"num_warps\(\d+\)")
 
 
@@ -394,6 +395,8 @@ FORMAT = Format(
     conditions=tensor_conditions(access_operands),
     access_operands=access_operands,
     shared_use=shared_use,
+    schedule_step=schedule_step,
+    integer_value=integer_value,
     input_precision=input_precision,
     axis_operation=axis_operation,
     launch_parameters=launch_parameters,

@@ -139,7 +139,7 @@ def linked_code(
 def _record_kernel_line(kernel: KernelFacts, sources: Sources, kernel_lines: dict[str, int]) -> None:
     location = None if kernel.program is None else kernel.program.location
     if location is not None:
-        kernel_lines.setdefault(sources.add_kernel(location, kernel.artifact.display_name), max(1, location.line))
+        kernel_lines.setdefault(sources.add_kernel(location, kernel.artifact), max(1, location.line))
 
 
 def _default_panes(
@@ -226,7 +226,7 @@ def _source_pane(file: str, sources: Sources, links: _SourceLinks, heat: Heat) -
         numbers = tuple(linked_lines)
         ids = tuple(links.number([(f"{file}:{number}",)]) for number in numbers)
         text = "\n".join(f"{file}:{number}" for number in numbers)
-        title = f"{file}: {'changed since it was compiled' if file in sources.changed else 'source not found'}"
+        title = f"{file}: {'differs from the compiled source' if file in sources.changed else 'source not found'}"
         return FilePane(file, title, True, text, numbers, links=ids, margins=margins)
     lines = _displayed_lines(source.text)
     patterns, colours = _highlight(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
@@ -323,7 +323,7 @@ def _describe_missing(
     source_panes: Sequence[FilePane], stages: Sequence[FilePane], *, is_single: bool
 ) -> Iterator[str]:
     if source_panes and source_panes[0].numbers:  # the titles of other panes tell about them
-        yield f"{source_panes[0].title}. Run the command from the directory of the sources."
+        yield f"{source_panes[0].title}. Name its directory with --sources, or run the command there."
     if not source_panes and stages:
         yield "The files have no source locations, so lines cannot be linked."
     if len(stages) == 1 and is_single:

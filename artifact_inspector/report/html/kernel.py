@@ -99,8 +99,8 @@ def identify(kernel: KernelFacts) -> Iterator[str]:
     yield "Triton unknown" if artifact.triton_version is None else f"Triton {artifact.triton_version}"
     if artifact.num_warps is not None:
         yield f"{artifact.num_warps} {plural('warp', artifact.num_warps)}"
-    if artifact.num_stages is not None:
-        yield f"num_stages {artifact.num_stages}"
+    if kernel.num_stages is not None:
+        yield f"num_stages {kernel.num_stages}"
     if artifact.shared_bytes is not None:
         yield f"{artifact.shared_bytes} B of shared memory"
 
@@ -112,7 +112,7 @@ def _steps(kernel: KernelFacts) -> Iterator[dict[str, object]]:
         if region is None:
             yield {**step, "phrase": "no such region", "reading": "", "changed": False}
         else:
-            reading = describe_verdict(region.verdict) or ""
+            reading = describe_verdict(region.verdict, stage) or ""
             yield {**step, "phrase": region.phrase, "reading": reading, "changed": stage is kernel.changed_at}
 
 

@@ -26,7 +26,13 @@ from artifact_inspector.report.html.table_page import (
     render_pages,
 )
 from artifact_inspector.report.html.table_page import TableRow as TableLine
-from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order, describe_time
+from artifact_inspector.report.prediction import (
+    describe_counters,
+    describe_limits,
+    describe_order,
+    describe_out_of_bounds,
+    describe_time,
+)
 
 
 def view_launch(
@@ -42,7 +48,7 @@ def view_launch(
         ],
         "findings": [view_finding(finding, sources) for finding in find_launch_findings(prediction)],
         "order": [] if order is None else [*describe_order(order, is_read_known)],
-        "limits": [*describe_limits(prediction)],
+        "limits": [*describe_out_of_bounds(prediction), *describe_limits(prediction)],
         "is_sampled": prediction.sampled,
         "drawings": [*draw_launch(prediction, peaks, residency)],
     }

@@ -11,6 +11,7 @@ from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Cache
+from artifact_inspector.findings import find_findings
 from artifact_inspector.report.corpus import (
     describe_change,
     describe_gates,
@@ -20,7 +21,7 @@ from artifact_inspector.report.corpus import (
 )
 from artifact_inspector.report.html.kernel import KernelView, make_detail
 from artifact_inspector.report.html.pair import make_pair_detail
-from artifact_inspector.report.html.sources import ReadSource, Sources
+from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources, view_finding
 from artifact_inspector.report.html.table_page import (
     MAX_DETAILS,
     UNKNOWN_CELL,
@@ -38,7 +39,9 @@ from artifact_inspector.report.html.table_page import (
 )
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.finding_facts import describe_limit
 from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.selection import sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_form, label_forms
 
 
@@ -47,20 +50,30 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
 
     Args:
         kernels: the kernels to show.
-        views: their detail pages; empty for the table only.
+        views: their detail pages; empty for pages of findings and facts only.
     """
     labels = label_forms([Compiled(kernel.artifact, kernel.program) for kernel in kernels], find_varying(cache.entries))
     details = make_details(kernels, labels, views)
+    names = name_details([kernel.artifact.hash for kernel in kernels])
     is_single = len(kernels) == 1 and bool(views)
+    rows = {id(kernel): row for *row, kernel in zip(names, labels, kernels, strict=True)}
+    by_cost = sort_kernels(kernels, "cost")
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"
     book = TablePage(
         kernels[0].artifact.display_name if is_single else f"{count} in {cache.container or cache.root.name}",
         f"{count} in {cache.title}",
+        tuple(f"Worst: {text}" for text in [describe_limit(by_cost)] if text and not is_single),
         tallies=tallies(kernels),
-        table=kernel_table(kernels, [leaf.id for leaf in details] or [""] * len(kernels), labels),
+        table=kernel_table(by_cost, *zip(*(rows[id(kernel)] for kernel in by_cost), strict=True)),
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in cache.problems),
+        findings={} if views else dict(zip(names, map(_view_findings, kernels), strict=True)),
     )
     return render_pages(book, details, is_single=is_single)
+
+
+def _view_findings(kernel: KernelFacts) -> list[dict[str, object]]:
+    sources = Sources(NO_SOURCES)
+    return [view_finding(finding, sources) for finding in find_findings(kernel)]
 
 
 def make_details(

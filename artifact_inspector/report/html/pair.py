@@ -37,7 +37,7 @@ def make_pair_detail(
     view = {
         "title": " and ".join(dict.fromkeys(kernel.artifact.display_name for kernel in kernels.values())),
         "sides": [
-            {"label": label, "identity": [*identify(kernel)], "hash": kernel.artifact.hash}
+            {"label": label, "identity": [*identify(kernel)], "artifact": kernel.artifact}
             for label, kernel in kernels.items()
         ],
         "divergences": [*filter(None, (describe_divergence(pair, region) for region in pair.regions))],

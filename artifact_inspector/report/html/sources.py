@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from artifact_inspector.files.sources import is_unchanged
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.sources import is_unchanged, read_recorded_source
 from artifact_inspector.findings import Finding, Remark, Severity
 from artifact_inspector.findings.limit import Limit, LimitedBy
 from artifact_inspector.model import Frame, SourceLine
@@ -28,16 +29,25 @@ class Sources:
     def __init__(self, read_source: ReadSource) -> None:
         self._read_source = cache(read_source)
         self._paths: dict[str, str] = {}
+        self._recorded: dict[str, str] = {}
         self.changed: set[str] = set()
         """Files that changed since the kernel was compiled."""
 
-    def add_kernel(self, location: Frame, kernel: str) -> str:
-        """Register the source file of a kernel and check whether it changed; returns its name."""
+    def add_kernel(self, location: Frame, artifact: Artifact) -> str:
+        """Register the source file of a kernel and check whether it changed; returns its name.
+
+        A file that is not below the directory of sources is read at its recorded path, if it fits.
+        """
         self.add_paths([location.file])
         name = base_name(location.file)
         source = self.text(name)
-        if source is not None and not is_unchanged(source.text, location, kernel):
+        if source is not None and not is_unchanged(source.text, location, artifact.display_name, artifact):
             self.changed.add(name)
+        if source is None or name in self.changed:
+            text = read_recorded_source(location.file)
+            if text is not None and is_unchanged(text, location, artifact.display_name, artifact):
+                self._recorded[name] = text
+                self.changed.discard(name)
         return name
 
     def add_paths(self, paths: Iterable[str]) -> None:
@@ -47,7 +57,9 @@ class Sources:
 
     def text(self, file: str) -> SourceText | None:
         """The text of a file; None if it was not found or has changed."""
-        text = None if file in self.changed else self._read_source(self._paths.get(file, file))
+        text = None if file in self.changed else self._recorded.get(file)
+        if text is None and file not in self.changed:
+            text = self._read_source(self._paths.get(file, file))
         return None if text is None else SourceText(file, text)
 
     def line(self, source: str) -> str | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
@@ -14,7 +14,7 @@ from artifact_inspector.findings.limit import find_first
 from artifact_inspector.report.html.code import LinkedCode
 from artifact_inspector.report.html.rendering import compressed_element, data_element, render_page
 from artifact_inspector.report.kernel_rows import Cells, make_rows
-from artifact_inspector.vocabulary.fact import Absent, Value
+from artifact_inspector.vocabulary.fact import Absent, Direction, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
 UNKNOWN_CELL = "?"
@@ -31,11 +31,13 @@ class TableColumn:
     unit: str
     """Unit or explanation, shown as a tooltip of the heading."""
     is_number: bool
-    """True for numbers, which are shaded by magnitude."""
+    """True for numbers."""
     is_group: bool = False
     """True if rows can be grouped by it."""
     is_long: bool = False
     """True if its cells hold sentences."""
+    worse: str = ""
+    """`more` or `less`: which numbers are worse, and therefore shaded; empty if neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Seq
         for name, definition in _TEXT_COLUMNS.items()
     ]
     figures = [
-        TableColumn(fact.column.name, fact.column.heading, fact.column.unit, is_number=True)
+        TableColumn(fact.column.name, fact.column.heading, fact.column.unit, True, worse=_WORSE[fact.direction])
         for fact in facts
         if fact.column is not None
     ]
@@ -107,6 +109,9 @@ _TEXT_COLUMNS = {
     "state": ("state", "state", ""),
 }
 _GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
+
+
+_WORSE = {Direction.LESS_IS_BETTER: "more", Direction.MORE_IS_BETTER: "less", Direction.NEUTRAL: ""}
 
 
 def _text_cells(row: Cells, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
@@ -162,7 +167,7 @@ def _tally(key: str, title: str, values: Iterable[str]) -> Tally:
 
 
 MAX_DETAILS = 40
-"""Most kernels with detail pages; with more kernels, the page has the table only."""
+"""Most kernels with pictures and code; with more, a page has the findings and the facts of its row."""
 ID_LENGTH = 12
 """Characters of a hash in the id of a detail page."""
 
@@ -197,13 +202,19 @@ class TablePage:
     problems: tuple[str, ...] = ()
     pivot: object = None
     """The pivot table of variants; None for none."""
+    findings: Mapping[str, object] = field(default_factory=dict)
+    """Id of a row without a detail page → its findings."""
 
 
 def render_pages(content: TablePage, details: Sequence[DetailPage], *, is_single: bool = False) -> str:
     """The HTML of the page. `is_single`: show the only detail page without the table."""
-    data_elements = [data_element("about", {"leaves": [detail.id for detail in details], "alone": is_single})]
-    data_elements += [] if content.table is None else [data_element("table", content.table)]
+    data_elements = [
+        data_element("about", {"leaves": [x.id for x in details], "alone": is_single, "brief": bool(content.findings)})
+    ]
+    data_elements += [] if content.table is None else [compressed_element("table", content.table)]
     data_elements += [] if content.pivot is None else [data_element("pivot", content.pivot)]
+    if content.findings:
+        data_elements.append(compressed_element("findings", content.findings))
     for detail in details:
         data_elements += [
             compressed_element(f"page-{detail.id}", str(detail.markup)),

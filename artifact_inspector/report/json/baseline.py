@@ -32,7 +32,7 @@ from artifact_inspector.report.json.comparison import (
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.names import STEPS
-from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
+from artifact_inspector.vocabulary.rows import CATEGORIES, FACTS, Summary
 
 define_shape(
     Row, lambda x: (
@@ -67,6 +67,8 @@ class BaselineDocument(Document):
 
     generator: str
     """The version of inspect-kernel that recorded it."""
+    fact_keys: tuple[str, ...]
+    """Keys of the facts that this version knows; later facts are not compared with the baseline."""
     kernels: tuple[RecordedKernelDocument, ...]
 
 
@@ -109,7 +111,9 @@ class CheckDocument(Document):
 def baseline_document(kernels: Iterable[BaselineKernel]) -> BaselineDocument:
     """The records of some kernels, in a stable order."""
     ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
-    return BaselineDocument(generator=__version__, kernels=tuple(map(RecordedKernelDocument, ordered)))
+    kernel_documents = tuple(map(RecordedKernelDocument, ordered))
+    keys = tuple(fact.key for fact in FACTS)
+    return BaselineDocument(generator=__version__, fact_keys=keys, kernels=kernel_documents)
 
 
 def baseline_text(document: BaselineDocument) -> str:
@@ -148,7 +152,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
     Raises:
         CacheError: it is not a baseline, has an unknown schema version, or is damaged.
     """
-    again = f"Record it again: inspect-kernel baseline CACHE -o {name}"
+    again = "Give a baseline, or record one: inspect-kernel baseline CACHE -o baseline.json"
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -166,7 +170,8 @@ def parse_baseline(text: str, name: str) -> Baseline:
         )
     try:
         document = upgrade_document(document)
-        return Baseline(str(document["generator"]), tuple(_parse_recorded(record) for record in document["kernels"]))
+        kernels = tuple(_parse_recorded(record) for record in document["kernels"])
+        return Baseline(str(document["generator"]), kernels, frozenset(map(str, document.get("fact_keys", ()))))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {reason}.", again) from None

@@ -18,7 +18,7 @@ from artifact_inspector.analysis.matrix.work_balance import WorkBalance
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundFacts, RoundPair
 from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts, PingPongSlot
+from artifact_inspector.analysis.overlap.partitions import BarrierFacts, PartitionFacts, PingPongSlot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import WaitEffect
 from artifact_inspector.analysis.resources.occupancy import Occupancy
@@ -176,7 +176,7 @@ define_shape(
         x.signature, x.named_signature, narrowed(x.verdict, Verdict), x.phrase, x.distance, x.unroll_factor,
         null_if_empty(x.groups), narrowed(x.copy_position, words("before", "after", "between") | None),
         narrowed(x.basis, words("source", "dataflow")), x.pairs, x.exclusive, x.rounds, x.unassigned, x.matrix,
-        x.fused_multiply_adds, x.order_changed, x.notes, *hidden(x.region_notes),
+        x.fused_multiply_adds, x.matrix_in_flight, x.order_changed, x.notes, *hidden(x.region_notes, x.schedule),
     ),
 )  # fmt: skip
 
@@ -269,7 +269,7 @@ def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Regi
     )
 
 
-define_shape(PartitionFacts, lambda x: (x.name, x.warps, x.registers, *hidden(x.events)))
+define_shape(PartitionFacts, lambda x: (x.name, x.warps, x.registers, x.loops, *hidden(x.events)))
 define_shape(
     LoadWidth, lambda x: (
         x.line, x.source, present(x.source).called_from, null_if_empty(x.name),
@@ -301,7 +301,8 @@ define_shape(
     Artifact, lambda x: (
         named("name", x.display_name), named("symbol", x.name), x.hash, x.directory,
         narrowed(x.state, words("complete", "binary-only", "partial")), x.target, x.triton_version, x.num_warps,
-        x.num_stages, x.shared_bytes, *hidden(x.stem, x.files, x.metadata, x.constants, x.is_assembled),
+        x.num_stages, x.shared_bytes,
+        *hidden(x.stem, x.files, x.metadata, x.constants, x.is_assembled, x.other_kernels),
     ),
 )  # fmt: skip
 
@@ -316,6 +317,8 @@ class KernelDocument:
     shared_usage: SharedMemoryUsage | None
     """Null without TTGIR."""
     partitions: tuple[PartitionFacts, ...]
+    partition_barriers: tuple[BarrierFacts, ...]
+    """By which partitions wait for each other."""
     loads: tuple[LoadWidth, ...]
     cache_policies: tuple[CachePolicy, ...]
     findings: tuple[Finding, ...]
@@ -391,6 +394,7 @@ def kernel_document(
         shared_allocations=() if kernel.bill is None else kernel.bill.entries,
         shared_usage=kernel.bill,
         partitions=kernel.partitions,
+        partition_barriers=() if kernel.partition_schedule is None else kernel.partition_schedule.barriers,
         loads=kernel.widths,
         cache_policies=kernel.policies,
         findings=findings_of(kernel),

@@ -9,6 +9,7 @@ from typing import Annotated
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline, headlines_of_pair
+from artifact_inspector.comparison.line_changes import LineChange, find_line_changes
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import (
@@ -60,14 +61,15 @@ define_shape(
 define_shape(
     FactPair, lambda x: (
         x.key, narrowed(x.category, words(*CATEGORIES, "options")), named("label", x.title), null_if_empty(x.unit),
-        null_if_empty(x.region), x.left, x.right, x.state, null_if_empty(x.reason),
+        null_if_empty(x.region), x.left, x.right, x.state, null_if_empty(x.reason), x.direction, rounded(x.price, 3),
         *hidden(x.label, x.step, x.unknown),
     ), title="Fact",
 )  # fmt: skip
 define_shape(
     PairPrice, lambda x: (
         rounded(x.ratio, 3), rounded(x.left_cycles, 1), rounded(x.right_cycles, 1), x.left_bottleneck,
-        x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem),
+        x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem), x.bank_conflicts,
+        *hidden(x.facts, x.is_validated),
     ),
 )  # fmt: skip
 define_shape(
@@ -91,7 +93,7 @@ define_shape(
         x.left, x.right, x.degree, narrowed(x.categories, tuple[CategoryName, ...]), x.differences,
         present(x.pair).first_divergence, narrowed(x.direction, Sign), x.headline, x.facts,
         named("not_compared", x.notes), x.reason, null_if_empty(x.first_difference),
-        *hidden(x.compared_facts, x.pair, x.lines, x.headlines),
+        *hidden(x.compared_facts, x.pair, x.lines, x.headlines, x.explanation),
     ),
 )  # fmt: skip
 
@@ -116,6 +118,8 @@ class PairDocument(Document):
     """The decisive fact as a sentence; null if no fact is better or worse."""
     price: PairPrice | None
     """The predicted times of a launch of both; null if no launch is given or on record."""
+    line_changes: tuple[LineChange, ...]
+    """Source lines on which an iteration has more or fewer waits, barriers, scratch accesses or conversions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,7 @@ def pair_document(pair: Comparison, headline: Headline | None = None, price: Pai
         not_compared=pair.notes,
         headline=headline or next(iter(headlines_of_pair(pair)), None),
         price=price,
+        line_changes=tuple(find_line_changes(pair)),
     )
 
 
@@ -232,7 +237,8 @@ def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
 define_shape(
     KernelOutcome, lambda x: (
         named("name", x.change.right.artifact.display_name), narrowed(x.direction, Sign), x.headline, x.price,
-        x.change.left, x.change.right, x.change.degree, x.change.facts, *hidden(x.change),
+        x.change.left, x.change.right, x.change.degree, x.change.facts, x.passes, x.remedies,
+        null_if_empty(x.untried), *hidden(x.change),
     ),
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from artifact_inspector.analysis.access.matrix_traffic import MatrixTraffic
 from artifact_inspector.execution.prediction import LinePrediction, Prediction
@@ -14,6 +14,8 @@ from artifact_inspector.hardware.peaks import Peaks, peak_type
 from artifact_inspector.memory_checks.problems import MemoryReport
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import INLINED, define_shape, hidden, named, rounded
+from artifact_inspector.report.line_limit import MAX_LINES, is_brief
+from artifact_inspector.report.prediction import memory_cost
 
 define_shape(
     Prediction, lambda x: (
@@ -46,8 +48,19 @@ class PredictionDocument(Document):
 
 def prediction_document(found: Sequence[Prediction], notes: Sequence[str] = ()) -> PredictionDocument:
     """What was found, as JSON."""
-    rows = tuple(LaunchRow(prediction, find_launch_findings(prediction)) for prediction in found)
+    rows = tuple(LaunchRow(_shorten(prediction), find_launch_findings(prediction)) for prediction in found)
     return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else (), notes=(*found[0].notes, *notes))
+
+
+def _shorten(prediction: Prediction) -> Prediction:
+    """With `--brief`, the lines that cost most memory traffic and stall longest; no line without either."""
+    if not is_brief():
+        return prediction
+    by_line, by_source = (
+        tuple(sorted(filter(lambda line: any(memory_cost(line)), lines), key=memory_cost, reverse=True)[:MAX_LINES])
+        for lines in (prediction.by_line, prediction.by_source)
+    )
+    return replace(prediction, by_line=by_line, by_source=by_source, stalls=prediction.stalls[:MAX_LINES])
 
 
 define_shape(

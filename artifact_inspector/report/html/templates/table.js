@@ -6,13 +6,19 @@ class DataTable {
     Object.assign(this, { host, data, open });
     this.keys = data.columns.map((column) => column.key);
     this.words = data.lines.map((line) => line.cells.flat().join(" ").toLowerCase());
-    this.ranges = data.columns.map((column, at) => {
-      const told = column.is_number ? data.lines.map((line) => line.cells[at]).filter(Number.isFinite) : [];
-      return told.length ? [told.reduce((a, b) => Math.min(a, b)), told.reduce((a, b) => Math.max(a, b))] : [0, 0];
-    });
+    this.shares = data.columns.map((column, at) => this.worseShares(column, at));
     this.closed = new Set();
     this.build();
     this.restore();
+  }
+
+  // Value → share of the rows that are better; so one odd row colours itself, not all others.
+  worseShares(column, at) {
+    const told = column.worse ? this.data.lines.map((line) => line.cells[at]).filter(Number.isFinite) : [];
+    told.sort((a, b) => (column.worse === "less" ? b - a : a - b));
+    const shares = new Map();
+    told.forEach((value, n) => shares.has(value) || shares.set(value, n / (told.length - 1 || 1)));
+    return shares;
   }
 
   build() {
@@ -28,7 +34,8 @@ class DataTable {
     this.count = make("output", { className: "soft" });
     this.count.setAttribute("role", "status");
     this.heads = this.data.columns.map((column, at) => {
-      const button = make("button", { type: "button", title: column.unit }, column.heading);
+      const worse = column.worse ? `; ${column.worse} is worse` : "";
+      const button = make("button", { type: "button", title: `${column.unit}${worse}` }, column.heading);
       button.addEventListener("click", () => this.sortBy(column.key, column.is_number));
       return make("th", { scope: "col", className: column.is_number ? "number" : "" }, button);
     });
@@ -38,9 +45,26 @@ class DataTable {
     );
     this.end = make("p", { className: "soft" });
     const frame = make("div", { className: "frame", tabIndex: 0, role: "region", ariaLabel: this.data.caption }, this.table);
-    this.host.append(make("div", { className: "bar" }, this.filter, this.group, this.count), frame, this.end);
+    const save = make("button", { type: "button", className: "quiet", title: "The rows shown, in their order" }, "Save as CSV");
+    save.addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
+      make("a", { href: address, download: "kernels.csv" }).click();
+      URL.revokeObjectURL(address);
+    });
+    const [most, least] = ["more", "less"].map((word) => this.data.columns.filter((x) => x.worse === word).map((x) => x.heading));
+    const key = [["high", most], ["low", least]].filter(([, names]) => names.length).map(([word, names]) => `${word} ${names.join(", ")}`);
+    const swatches = [2, 4, 6, 8].map((n) => make("span", { className: `swatch h${n}` }));
+    const legend = make("p", { className: "soft legend" }, "Shading ", ...swatches, ` and ▲: worse than most rows (${key.join("; ")}). No shading: neither is better.`);
+    this.host.append(make("div", { className: "bar" }, this.filter, this.group, this.count, save), ...(key.length ? [legend] : []), frame, this.end);
     new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.more()).observe(this.end);
     addEventListener("beforeprint", () => this.more(Infinity));
+  }
+
+  // The rows shown, in their order.
+  csv() {
+    const quote = (cell) => `"${[cell ?? ""].flat().join(" ").replaceAll('"', '""')}"`;
+    const rows = [this.data.columns.map((column) => column.heading), ...this.chosen.map((n) => this.data.lines[n].cells)];
+    return rows.map((cells) => cells.map(quote).join(",")).join("\n");
   }
 
   change(changes) {
@@ -64,6 +88,7 @@ class DataTable {
     chosen = this.sorted(chosen, view.get("sort") || "");
     this.count.textContent =
       chosen.length === this.data.lines.length ? `${chosen.length}` : `${chosen.length} of ${this.data.lines.length}`;
+    this.chosen = chosen;
     this.todo = this.grouped(chosen, this.group.value);
     for (const body of [...this.table.tBodies]) body.remove();
     this.body = null;
@@ -159,9 +184,10 @@ class DataTable {
         return make("th", { scope: "row" }, ...first);
       }
       if (!column.is_number) return make("td", { className: column.is_long ? "long" : "" }, text);
-      const heat = Number.isFinite(cell) ? heatOf(cell, ...this.ranges[at]) : "";
+      const heat = this.shares[at].has(cell) ? heatOf(this.shares[at].get(cell), 0, 1) : "";
       return make("td", { className: `number ${heat}` }, text);
     });
+    cells.forEach((one, at) => (one.dataset.label = this.data.columns[at].heading));
     const made = make("tr", {}, ...cells);
     if (line.id) {
       made.className = "opens";

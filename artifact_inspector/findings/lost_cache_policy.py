@@ -2,14 +2,15 @@
 
 The instructions of the access use the default policy.
 
-**When it is reported.** An access of the tensor-level IR has a `cacheModifier` or `evictionPolicy`, its
-instructions at the last stage are known, and none of them has it. Loads with the same result share one
-finding, and so do stores. Not reported are loads that a pipelined loop copies to shared memory, because
-Triton sets no policy for its asynchronous copies, and `evict_last` on AMD, whose instructions have no bit
-for it.
+**When it is reported.** An access of the tensor-level IR has a `cacheModifier` or `evictionPolicy`, its instructions
+at the last stage are known, and none of them has it. Loads with the same result share one finding, and so do stores.
+Not reported are loads that a pipelined loop copies to shared memory, because Triton sets no policy for its
+asynchronous copies, and `evict_last` on AMD, whose instructions have no bit for it.
 
-**What it is likely to cost.** The cache treats the data like any other: a stream may evict data that is
-reused. On AMD, Triton passes on cache modifiers, but not eviction policies.
+**What it is likely to cost.** The cache treats the data like any other: a stream may evict data that is reused. On
+AMD, Triton passes on cache modifiers, but not eviction policies.
+
+**What to do.** Remove the request, which has no effect here, or try another release of Triton.
 """
 
 from __future__ import annotations
@@ -53,4 +54,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI011", "lost-cache-modifier", Severity.NOTE, Consequence.OTHER, _look, __doc__)
+RULE = Rule("AI011", "lost-cache-policy", Severity.NOTE, Consequence.OTHER, _look, __doc__)

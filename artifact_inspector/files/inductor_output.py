@@ -1,0 +1,59 @@
+"""Finds the kernels in wrappers of Inductor, also where tlparse wrote them: `inductor_output_code_….txt` or `.html`."""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.files.reader import read_user_text
+from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.files.writer import write_text
+
+OUTPUT_CODE = re.compile(r"inductor_output_code.*\.(?:txt|html)")
+_TAG = re.compile(r"<[^>]*>")
+
+
+def kernel_sources(text: str) -> Iterator[tuple[str, str]]:
+    """Name and source of each `async_compile.triton(NAME, SOURCE, …)` of a wrapper, which is not run."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "triton":
+            texts = [x.value for x in node.args[:2] if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+            if len(texts) == 2 and texts[0].isidentifier():
+                yield texts[0], texts[1]
+
+
+@cache
+def _directory() -> Any:
+    return scratch_directory()
+
+
+def kernel_paths(path: Path) -> list[str]:
+    """`FILE.py:KERNEL` of each kernel in a file or a directory of tlparse; empty for another path.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    files = sorted(path.rglob("inductor_output_code*")) if path.is_dir() else [path]
+    places: list[str] = []
+    for file in files:
+        if OUTPUT_CODE.fullmatch(file.name) and file.is_file():
+            try:
+                text = read_user_text(file)
+            except OSError as error:
+                raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from None
+            source = html.unescape(_TAG.sub("", text)) if file.suffix == ".html" else text
+            wrapper = Path(_directory().name, f"output_code_{len(places)}.py")
+            names = [name for name, _ in kernel_sources(source)]
+            write_text(wrapper, source)
+            places += [f"{wrapper}:{name}" for name in names]
+    return places

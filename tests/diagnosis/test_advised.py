@@ -1,0 +1,124 @@
+"""What is advised holds in an independent check: the change is compiled and predicted again, outside of the search."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pairs
+import pytest
+
+from artifact_inspector.api.advice import assume_launches, diagnose_launches
+from artifact_inspector.api.remedy_search import LEAST_GAIN, search_remedies
+from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.compiling.ask.compile import compile_kernels
+from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
+from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.diagnosis.changes import OPTIONS, changed_grid
+from artifact_inspector.diagnosis.diagnose import predict_microseconds
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.variations import recorded_compile
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.hardware.targets import parse_target
+
+SETTINGS = re.compile(r"(\w+=\S+ ?)+")
+
+
+def _value(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def _check_remedies(entry: Artifact, request: LaunchRequest, kernel: str | None, directory: Path) -> int:
+    """The number of remedies, each of which was compiled and predicted again."""
+    disassemble = make_disassembler([entry], None, sass=True)
+    (diagnosis,) = diagnose_launches([(entry, request)], disassemble)
+    search = search_remedies(
+        (entry, request), diagnosis, lambda entries: make_disassembler(entries, None, sass=True), directory / "tried",
+        budget=30.0, kernel=kernel,
+    )  # fmt: skip
+    assert "No change was tried" not in search.reason
+    record = recorded_compile(entry)
+    for number, remedy in enumerate(search.remedies):
+        assert remedy.verified
+        assert remedy.gain >= LEAST_GAIN
+        assert remedy.cause in {cause.kind.value for cause in diagnosis.causes}
+        settings = remedy.change.rpartition(", ")[2]
+        words = settings.split() if SETTINGS.fullmatch(settings) else []
+        change = {name: _value(text) for name, _, text in (word.partition("=") for word in words)}
+        path = record.resolve_kernel_path(entry.display_name, kernel)
+        if remedy.patch is not None:
+            edited = directory / f"edited{number}.py"
+            edited.write_text(search.edited_files[remedy.patch])
+            path = f"{edited}:{path.rpartition(':')[2]}"
+        constants = {name: ConstantText(repr(value)) for name, value in change.items() if name not in OPTIONS}
+        options = {name: value for name, value in change.items() if name in OPTIONS}
+        again = KernelRequest(
+            path, record.types, {**record.constants, **constants}, {**record.options, **options}, is_untrusted=True
+        )
+        compile_kernels([again], [record.target], directory / f"again{number}")
+        (changed,) = open_cache(directory / f"again{number}").entries
+        grid = changed_grid(request, entry.constants, change)
+        assert grid is not None
+        candidate = RankingCandidate(changed, LaunchRequest(grid, request.arguments), changed.constants)
+        after = predict_microseconds(candidate, make_disassembler([changed], None, sass=True))
+        assert after is not None
+        assert diagnosis.microseconds / after == pytest.approx(remedy.gain, rel=0.02)
+    return len(search.remedies)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "threads" else pytest.mark.exhaustive)
+        for name in pairs.PAIRS
+    ],
+)
+def test_no_remedy_of_a_planted_problem_is_refuted(name: str, tmp_path: Path) -> None:
+    variant = pairs.PAIRS[name][1]
+    (plant,) = pairs.compile_variants([variant], "sm_90", tmp_path / "compiled")
+    count = _check_remedies(plant.artifact, plant.request, f"{pairs.FILE}:{variant.kernel}", tmp_path)
+    assert count or name != "threads"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", REFERENCE_KERNELS)
+def test_no_remedy_of_a_reference_kernel_is_refuted(name: str, tmp_path: Path) -> None:
+    compile_kernels([KernelRequest(name)], ["sm_90"], tmp_path / "compiled")
+    (pair,) = assume_launches(open_cache(tmp_path / "compiled"), None, [])
+    _check_remedies(*pair, None, tmp_path)
+
+
+def test_saved_kernels_get_no_remedy_but_the_reason(tmp_path: Path) -> None:
+    """The caches of the fixtures have no record of their compile."""
+    fixtures = open_cache(Path(__file__).parents[2] / "fixtures" / "3.9.0")
+    (pair,) = assume_launches(fixtures, "gemv_splitk", [parse_target("gfx942")])
+    (diagnosis,) = diagnose_launches([pair], None)
+    search = search_remedies(pair, diagnosis, lambda entries: None, tmp_path / "tried")
+    assert search.remedies == ()
+    assert "It is not recorded how gemv_splitk was compiled" in search.reason
+
+
+def test_the_page_counts_the_gains_that_were_measured() -> None:
+    """Of remedies, and of planted and repaired kernels: on an H200, after their predictions were committed."""
+    lab = Path(__file__).parents[2] / "docs" / "lab"
+    gains: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    with (lab / "advise-h200.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            predicted, measured = (
+                float(row[f"before_{kind}"]) / float(row[f"after_{kind}"]) for kind in ("predicted", "measured")
+            )
+            gains[row["set"] == "remedy"].append((predicted, measured))
+    page = (lab / "diagnosis.md").read_text(encoding="utf-8").replace("\n", " ")
+    (remedies, pairs_of_kernels), counts = gains.values(), []
+    for measurements in (remedies, pairs_of_kernels):
+        signs = sum((p > 1) == (m > 1) or max(abs(p - 1), abs(m - 1)) < 0.02 for p, m in measurements)
+        sizes = sum(max(p / m, m / p) <= 1.5 for p, m in measurements)
+        assert signs >= 0.9 * len(measurements)
+        assert sizes >= 0.7 * len(measurements)
+        counts += [len(measurements), signs, sizes]
+    assert counts[0] == counts[1] == counts[2]
+    assert f"All {counts[1]} printed remedies are faster, and all {counts[2]} gains are within 1.5 times" in page
+    assert f"{counts[3]} pairs of the three sets. The sign of the ratio is right for {counts[4]} " in page
+    assert f"its size within 1.5 times for {counts[5]}." in page
