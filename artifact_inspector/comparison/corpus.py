@@ -41,8 +41,7 @@ class Degree(Enum):
 
 
 GATES = (*CATEGORIES, "code", "gone", "new", "any")
-"""What a comparison can fail on: a category of facts, any change of code, a missing or new kernel, or
-anything."""
+"""What a comparison can fail on: a category of facts, any change of code, a missing or new kernel, or any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.targets import parse_target
 
 MOST_MODELLED_INSTRUCTIONS = 40_000
-"""Instructions of all warps together that are simulated: some loop iterations, still distinguishable when
-drawn."""
+"""Instructions of all warps together that are simulated: some iterations, few enough to tell apart."""
 SLOTS = 200
 """Time slots of the diagram."""
 QUEUE_CYCLES = 64
