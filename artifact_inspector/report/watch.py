@@ -44,7 +44,7 @@ class WatchReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         count = len(self.kernels)
-        yield Text(f"{self.root} · {count} {plural('kernel', count)} · Ctrl-C stops", "bold", no_wrap=True)
+        yield Text(f"{count} {plural('kernel', count)} · Ctrl-C stops · {self.root}", "bold", no_wrap=True)
         if not self.kernels:
             return
         rows = [_row(kernel) for kernel in self.kernels[-max(1, console.size.height - NON_ROW_LINES) :]]

@@ -16,6 +16,7 @@ from artifact_inspector import cli
 from artifact_inspector.comparison.corpus import compare_corpora
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import KernelOutcome, find_regressions
+from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.vocabulary.fact import Sign
 
@@ -86,8 +87,10 @@ def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
     assert unpriced.direction is Sign.BETTER  # wgmma
 
 
-@pytest.mark.long  # compiles with two releases
+@pytest.mark.long  # installs two releases and compiles with them
 def test_why_names_the_pass_behind_the_decisive_fact(releases: Path) -> None:
+    for release in ("3.5.1", "3.6.0"):  # a cache does not choose what is installed
+        find_interpreter(release)
     result = run("regress", releases, "--left", "3.5.1", "--right", "3.6.0", "--why")
     text = " ".join(result.stdout.split())
     assert "3.5.1: no pass changed it 3.6.0: TritonGPURemoveLayoutConversions" in text

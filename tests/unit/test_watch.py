@@ -106,7 +106,7 @@ def test_a_table_shows_what_came_last_as_far_as_the_screen_goes() -> None:
     with console.capture() as captured:
         console.print(WatchReport(kernels, "cache"))
     head, _, _, *rows = captured.get().splitlines()
-    assert head.strip() == "cache · 5 kernels · Ctrl-C stops"
+    assert head.strip() == "5 kernels · Ctrl-C stops · cache"
     assert [row.split()[1] for row in rows] == [kernel.artifact.hash[:6] for kernel in kernels[-3:]]
 
 
