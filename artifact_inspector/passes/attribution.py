@@ -76,7 +76,7 @@ def find_passes(
     try:
         pass_trace = trace_passes(subject_of_entry(artifact), {query.topic for query in query_list}, notice=notice)
     except InspectorError as error:
-        return PassAttribution({}, str(error).splitlines()[0])
+        return PassAttribution({}, error.message.splitlines()[0])
     passes: dict[str, tuple[PassRun, FactChange] | None] = {}
     for query in query_list:
         change = pass_trace.last_change({query.name}, query.step)

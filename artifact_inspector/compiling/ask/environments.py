@@ -150,8 +150,8 @@ def find_interpreter(
     if _find_triton_version(directory / "bin" / "python") != version:
         if not may_create:
             raise CompileError(
-                f"Triton {version}, which the cache names, is not installed.",
-                f"Install it once: inspect-kernel passes CACHE NAME --triton {version}",
+                f"Triton {version}, which the cache names, is not installed; "
+                f"inspect-kernel passes CACHE NAME --triton {version} installs it."
             )
         import fcntl  # not available on Windows, where no environment is created
 
