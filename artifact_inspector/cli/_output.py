@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,13 +29,12 @@ def print_report(report: RenderableType) -> None:
 
 
 def print_next(*words: object) -> None:
-    """Print the command that continues after a report, on one line: a break inside a path could not be pasted."""
-    from rich.text import Text
+    """Print the command that continues after a report."""
+    from rich.console import Group
 
-    from artifact_inspector.cli._commands import COMMANDS
+    from artifact_inspector.report.layout import next_command
 
-    names = [f"./{word}" if isinstance(word, Path) and str(word) in COMMANDS else str(word) for word in words]
-    print_report(Text(f"\nnext   inspect-kernel {shlex.join(names)}", no_wrap=True, overflow="ignore"))
+    print_report(Group("", next_command(*words)))
 
 
 class _FileText(io.StringIO):

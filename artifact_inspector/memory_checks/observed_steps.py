@@ -233,10 +233,6 @@ def _address_register(statement: SassStatement) -> str:
     return operand.address_registers[0][0]
 
 
-def _build_fence(step: ProgramStep, watch: StepWatch) -> _Run:
-    return _observing(step, lambda _, threads: watch.state.fence(watch.warps_of(threads)))
-
-
 def _build_next_work(step: ProgramStep, watch: StepWatch) -> _Run:
     """UGETNEXTWORKID: 16 bytes arrive at the address in the first operand, and complete at an mbarrier."""
     target_register, barrier_register = (
@@ -402,7 +398,10 @@ _BUILDERS: tuple[tuple[str, Callable[[ProgramStep, StepWatch], _Run]], ...] = (
     (r"(WARPGROUP\.)?DEPBAR\.LE", _build_group_wait),
     (r"SYNCS", _build_sync),
     (r"UTMALDG", _build_tensor_load),
-    (r"FENCE\.VIEW\.ASYNC", _build_fence),
+    (
+        r"FENCE\.VIEW\.ASYNC",
+        lambda step, watch: _observing(step, lambda _, threads: watch.state.fence(watch.warps_of(threads))),
+    ),
     (r"UGETNEXTWORKID", _build_next_work),
     (r"[HIQ]GMMA", _build_product),
     (r"UTC([HQ]MMA|CP)", _build_tensor_product),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -38,7 +38,14 @@ from artifact_inspector.report.kernel_rows import (
     short_hashes,
     shorten,
 )
-from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
+from artifact_inspector.report.layout import (
+    WrappedTexts,
+    folded_column,
+    next_command,
+    number_column,
+    plain_table,
+    text_column,
+)
 from artifact_inspector.report.phrases import (
     TERMS,
     count_unknown,
@@ -115,8 +122,7 @@ class CacheReport:
         sentence = None if self.is_sorted else describe_limit(kernels)
         if sentence is not None:
             yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
-            command = f"next   inspect-kernel {shlex.quote(self.cache.title)} {kernels[0].artifact.hash[:8]}"
-            yield Text(command, no_wrap=True, overflow="ignore")
+            yield next_command(Path(self.cache.title), kernels[0].artifact.hash[:8])
 
     def _max_rows(self, console: Console) -> int | None:
         """The number of rows to show; None for all."""

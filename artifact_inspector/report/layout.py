@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -18,6 +20,13 @@ from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.phrases import cut_signature
 
 _SHADES = "█▒"
+
+
+def next_command(*words: object) -> Text:
+    """The command that continues after a report, on one line: a break inside a path could not be pasted."""
+    # A bare name of a directory could be the name of a command.
+    names = [f"./{word}" if isinstance(word, Path) and word.name == str(word) else str(word) for word in words]
+    return Text(f"next   inspect-kernel {shlex.join(names)}", no_wrap=True, overflow="ignore")
 
 
 def plain_table(*columns: Column | str, gap: int = 2) -> Table:

@@ -43,18 +43,6 @@ def branch_to(meaning: OpcodeSemantics, target: int | None) -> op.StepRun:
     return run
 
 
-def _build_end(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
-    return lambda machine: machine.exit_lanes()
-
-
-def _build_barrier(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
-    return lambda machine: barriers.arrive_at_cta_barrier(machine, "s_barrier", None)
-
-
-def _build_no_op(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
-    return lambda _machine: None
-
-
 def _build_call(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     def run(machine: Machine) -> bool | None:
         raise UndecidedPath(machine.step, (f"a call to another function ({statement.opcode})",))
@@ -136,9 +124,11 @@ def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> o
 
 
 CONTROL: Mapping[Action, op.RunBuilder] = {
-    Action.END: _build_end,
-    Action.BARRIER: _build_barrier,
-    Action.NOP: _build_no_op,
+    Action.END: lambda _statement, _meaning: lambda machine: machine.exit_lanes(),
+    Action.BARRIER: lambda _statement, _meaning: (
+        lambda machine: barriers.arrive_at_cta_barrier(machine, "s_barrier", None)
+    ),
+    Action.NOP: lambda _statement, _meaning: lambda _machine: None,
     Action.CALL: _build_call,
     Action.GET_PC: _build_code_address,
     Action.FROM_INTEGER: _build_from_integer,

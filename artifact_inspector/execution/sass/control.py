@@ -88,10 +88,6 @@ def _build_indirect_branch(statement: SassStatement) -> op.StepRun:
     return run
 
 
-def _build_exit(_statement: SassStatement) -> op.StepRun:
-    return lambda machine: machine.exit_lanes()
-
-
 def _build_join_barrier(statement: SassStatement) -> op.StepRun:
     barrier = statement.operands[0].name
     return lambda machine: barriers.join_barrier(machine, barrier)
@@ -208,7 +204,7 @@ def _build_no_op(_statement: SassStatement) -> op.StepRun:
 
 CONTROL: Mapping[str, op.RunBuilder] = {
     **dict.fromkeys(("BRX", "BRXU", "RET"), _build_indirect_branch),
-    **dict.fromkeys(("EXIT", "KILL", "BPT"), _build_exit),
+    **dict.fromkeys(("EXIT", "KILL", "BPT"), lambda _statement: lambda machine: machine.exit_lanes()),
     "BSSY": _build_join_barrier,
     "BSYNC": _build_wait,
     "BREAK": _build_leave_barrier,
