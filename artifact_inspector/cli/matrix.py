@@ -59,7 +59,7 @@ def matrix(
     if json:
         print_json(matrix_document(variants))
     else:
-        print_report(MatrixReport(variants))
+        print_report(MatrixReport(variants, opened.cache.title))
         tunings = read_autotune_results(opened.cache, variants.name)
         if tunings:
             print_report(tunings_block(tunings, variants.variants))

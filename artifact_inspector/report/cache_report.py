@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -22,7 +21,7 @@ from artifact_inspector.findings import Severity
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.console import is_width_limited
-from artifact_inspector.report.kernel_blocks import timing_cell
+from artifact_inspector.report.kernel_blocks import timing_cell, worst_block
 from artifact_inspector.report.kernel_rows import (
     LIMIT_GAP,
     MAX_NAME_WIDTH,
@@ -38,14 +37,7 @@ from artifact_inspector.report.kernel_rows import (
     short_hashes,
     shorten,
 )
-from artifact_inspector.report.layout import (
-    WrappedTexts,
-    folded_column,
-    next_command,
-    number_column,
-    plain_table,
-    text_column,
-)
+from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
 from artifact_inspector.report.phrases import (
     TERMS,
     count_unknown,
@@ -54,7 +46,7 @@ from artifact_inspector.report.phrases import (
     describe_verdict,
     plural,
 )
-from artifact_inspector.vocabulary.finding_facts import describe_limit, findings_of
+from artifact_inspector.vocabulary.finding_facts import findings_of
 from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
@@ -99,7 +91,7 @@ class CacheReport:
             yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
             yield self._title()
-            yield from self._worst(kernels)
+            yield from worst_block(self.cache.title, kernels)
             yield Overview(kernels, len(shown_kernels))
             shown_kernels = kernels
         else:
@@ -116,13 +108,6 @@ class CacheReport:
         if self.is_narrowed:
             match = f"{len(self.kernels)} kernels match."
             yield Text(f"\n{match} To see one in full, give a longer name, a hash or --target.", "dim")
-
-    def _worst(self, kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
-        """The first kernel with what limits it, and the command that explains it."""
-        sentence = None if self.is_sorted else describe_limit(kernels)
-        if sentence is not None:
-            yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
-            yield next_command(Path(self.cache.title), kernels[0].artifact.hash[:8])
 
     def _max_rows(self, console: Console) -> int | None:
         """The number of rows to show; None for all."""
@@ -142,6 +127,7 @@ class CacheReport:
         if len(kernels) > 1:
             labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
+        worst = () if self.is_sorted else tuple(worst_block(self.cache.title, kernels))
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
             for target in self.other_targets
@@ -152,12 +138,10 @@ class CacheReport:
             rows = fold_rows(rows)
         if not is_width_limited(console):
             columns, _ = make_columns(rows, further, compact=False)
-            return Group(title, *self._worst(kernels), "", UncutTable(columns)), frozenset(
-                column.heading for column in columns
-            )
+            return Group(title, *worst, "", UncutTable(columns)), frozenset(column.heading for column in columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
-        columns_of_row: list[RenderableType] = [lead, *self._worst(kernels), "", fitted.table]
+        columns_of_row: list[RenderableType] = [lead, *worst, "", fitted.table]
         if fitted.hidden:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
             columns_of_row += [Text(f"\n{hidden}", "dim")]

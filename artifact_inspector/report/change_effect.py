@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch, SwitchKind
 from artifact_inspector.report.fact_groups import STYLES, render_groups
-from artifact_inspector.report.layout import indented
+from artifact_inspector.report.layout import indented, next_command
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
@@ -90,8 +89,7 @@ class EffectReport:
             yield indented(_describe_files(self.reach.files), "dim")
         yield from (indented(note, "dim") for note in self.reach.notes)
         if self.reach.change is not None:
-            command = f"inspect-kernel diff {shlex.join((self.left, self.right))}"
-            yield indented(f"All differences: {command}", "dim")
+            yield Group("", next_command("diff", self.left, self.right))
 
 
 def describe_effect(reach: Reach) -> str:

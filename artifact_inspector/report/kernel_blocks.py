@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,11 +19,27 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.model import RemarkKind, Stage
-from artifact_inspector.report.layout import MemoryStrip, folded_column, number_column, plain_table, text_column
+from artifact_inspector.report.layout import (
+    MemoryStrip,
+    folded_column,
+    next_command,
+    number_column,
+    plain_table,
+    text_column,
+)
 from artifact_inspector.report.phrases import plural, span
+from artifact_inspector.vocabulary.finding_facts import describe_limit
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.matrix import Variant
+
+
+def worst_block(cache: str, kernels: Sequence[KernelFacts]) -> Iterator[Text]:
+    """The first kernel with what limits it, and the command that explains it; nothing if no finding says what."""
+    sentence = describe_limit(kernels)
+    if sentence is not None:
+        yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
+        yield next_command(Path(cache), kernels[0].artifact.hash[:8])
 
 
 def access_block(kernel: KernelFacts) -> RenderableType | None:

@@ -338,10 +338,6 @@ def _remedies(kernel: KernelFacts, command: str) -> Iterator[tuple[str, str]]:
         yield "cost", f"`inspect-kernel advise {command}` predicts the time of a launch and of changes"
 
 
-def _region_name(region: RegionFacts) -> str:
-    return "straight-line code" if region.kind is RegionKind.STRAIGHT else region.id
-
-
 def _overlap(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
     """The share of compute of the main loop that overlaps with loads, and why if it is zero."""
     last, region = kernel.last, kernel.principal_region
@@ -349,7 +345,8 @@ def _overlap(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
     overlap = None if work is None else work.in_flight.compute_overlap
     if last is None or last.stage is Stage.TTIR or work is None or region is None or overlap is None:
         return
-    text = f"{overlap:.0%} of the compute in {_region_name(region)} is issued while a load is in flight"
+    name = "straight-line code" if region.kind is RegionKind.STRAIGHT else region.id
+    text = f"{overlap:.0%} of the compute in {name} is issued while a load is in flight"
     if region.matrix_in_flight:
         count = f"{region.matrix_in_flight} {plural('matrix operation', region.matrix_in_flight)}"
         text += f"; up to {count} in flight while it waits for its copies"

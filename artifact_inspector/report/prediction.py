@@ -341,7 +341,10 @@ _AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
 
 def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Iterator[Padding]:
     """The lines that access memory: the most wasteful first."""
-    memory_lines = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _is_unknown(line)]
+    # a line whose traffic is unknown is shown
+    memory_lines = [
+        x for x in lines if x.sectors or x.wavefronts or x.cache_lines or x.sectors is x.cache_lines is None
+    ]
     if not memory_lines:
         return
     shown_lines = sorted(memory_lines, key=memory_cost, reverse=True)[:MAX_LINES]
@@ -359,10 +362,6 @@ def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Itera
             ),
         )
     yield Padding(table, (1, 0, 0, 2))
-
-
-def _is_unknown(line: LinePrediction) -> bool:
-    return line.sectors is None and line.cache_lines is None
 
 
 def memory_cost(line: LinePrediction) -> tuple[int, int]:

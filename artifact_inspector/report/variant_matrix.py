@@ -16,6 +16,7 @@ from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.comparison.variant_causes import Causes, EntryDifference, KeyPartKind
 from artifact_inspector.model import OrderVerdict
+from artifact_inspector.report.kernel_blocks import worst_block
 from artifact_inspector.report.layout import (
     WrappedTexts,
     cut_text,
@@ -28,6 +29,7 @@ from artifact_inspector.report.layout import (
 from artifact_inspector.report.phrases import describe_verdict, plural
 from artifact_inspector.vocabulary.fact import FactColumn
 from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.selection import sort_kernels
 
 MIN_LABEL_WIDTH = 16
 """Least characters of a variant's label in a column."""
@@ -39,10 +41,13 @@ class MatrixReport:
     """The grid of targets × stages, then a row for each variant."""
 
     matrix: Matrix
+    cache: str = "."
+    """Where the variants lie, as the user named it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         count = len(self.matrix.variants)
-        yield Text(f"{self.matrix.name}: {count} variant{'s' if count != 1 else ''}", "bold")
+        yield Text(f"{self.matrix.name}: {count} {plural('variant', count)}", "bold")
+        yield from worst_block(self.cache, sort_kernels([x.kernel for x in self.matrix.variants], "cost"))
         yield ""
         grid = _grid(self.matrix)
         width = Measurement.get(console, options.update(width=UNBOUNDED), grid).minimum

@@ -174,9 +174,9 @@ def test_versions_stand_on_lines_of_their_own_where_there_are_several() -> None:
 
 
 def test_each_form_has_a_row_with_its_hash() -> None:
-    report = text(MATMUL)
+    rows = "\n".join(table(text(MATMUL), "target  shared"))
     for kernel in MATMUL:
-        assert len(re.findall(rf"\b{kernel.artifact.hash[:8]}\b", report)) == 1
+        assert len(re.findall(rf"\b{kernel.artifact.hash[:8]}\b", rows)) == 1
 
 
 def test_what_is_not_known_is_told_from_what_does_not_apply() -> None:
@@ -232,3 +232,12 @@ def test_the_document_holds_the_forms_in_the_order_asked_for(monkeypatch: pytest
     counts = [form["figures"]["instructions"] for form in document["variants"]]
     assert counts == sorted(counts, reverse=True)
     assert len({form["kernel"]["target"] for form in document["variants"]}) == len(counts) == 3
+
+
+def test_the_variant_that_costs_most_comes_before_the_table_with_the_command_that_explains_it() -> None:
+    report = text(MATMUL)
+    worst, command = report.split("\n\n")[1].rsplit("\n", 1)
+    scalar = next(kernel for kernel in MATMUL if kernel.target == "sm_75")
+    assert worst.startswith(f"worst  matmul_kernel {scalar.facts.artifact.hash[:8]}: ")
+    assert "FMA" in worst
+    assert command == f"next   inspect-kernel . {scalar.facts.artifact.hash[:8]}"
