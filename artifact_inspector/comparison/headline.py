@@ -164,10 +164,12 @@ def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]
             reasons = dict.fromkeys(str(cause.reason) for cause in narrowest.causes)
             return str(narrowest.source), next(iter(reasons), "")
     codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
-    if fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers):
+    is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
+    if is_finding:
         codes = _codes(fact.left) ^ _codes(fact.right)
-    finding = next((finding for finding in find_findings(worse) if finding.code in codes), None)
-    return (str(finding.remark.sources[0]) if finding is not None and finding.remark.sources else None), ""
+    remark = next((finding.remark for finding in find_findings(worse) if finding.code in codes), None)
+    source = str(remark.sources[0]) if remark is not None and remark.sources else None
+    return source, remark.message if remark is not None and is_finding else ""
 
 
 def _codes(value: Value) -> set[str]:
