@@ -20,6 +20,7 @@ def check_launches(
     disassemble: Disassemble | None,
     *,
     steps: int = 50_000_000,
+    compares_values: bool = False,
     progress: Callable[[Artifact], None] = lambda entry: None,
 ) -> list[MemoryReport]:
     """The memory errors of each launch; a launch that cannot be simulated is undecided.
@@ -28,6 +29,7 @@ def check_launches(
 
     Args:
         steps: instructions after which a kernel counts as endless.
+        compares_values: whether stores are compared with those of Triton's interpreter, where these were recorded.
     """
     loaded_kernels: dict[int, LoadedKernel] = {}
     reports: list[MemoryReport] = []
@@ -40,7 +42,11 @@ def check_launches(
             loaded = loaded_kernels.get(id(entry))
             if loaded is None:
                 loaded = loaded_kernels[id(entry)] = load_kernel(entry, disassemble)
-            reports.append(check_launch(*match_launch(loaded, request, entry.constants), steps=steps))
+            reports.append(
+                check_launch(
+                    *match_launch(loaded, request, entry.constants), steps=steps, compares_values=compares_values
+                )
+            )
         except InspectorError as error:
             target = "unknown" if entry.target is None else entry.target.arch
             reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))

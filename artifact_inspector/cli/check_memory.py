@@ -56,6 +56,9 @@ def check_memory(
     kernel: str | None = options.option(
         "--kernel FILE.py:KERNEL", "Import this file, and print a patch that adds its missing masks.", None
     ),
+    values: bool = options.option(
+        "--values", "Compare the stores with Triton's interpreter. With a program, it runs every launch.", False
+    ),
     budget: options.Budget = None,
     json: options.Json = False,
     format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
@@ -72,12 +75,14 @@ def check_memory(
         if program is not None:
             if cache is not None:
                 raise UsageError(f"Both a cache ({cache}) and a program are given.", "Give one of them.")
-            limits = {"triton": triton, "launches": most_launches, "seconds": seconds}
+            limits = {"triton": triton, "launches": most_launches, "seconds": seconds, "interprets": values}
             cache, failed = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
         selected = target if program is None else None
-        reports = [] if cache is None else _check(cache, name, selected, launches, budget, kernel)
+        reports = (
+            [] if cache is None else _check(cache, name, selected, launches, budget, kernel, compares_values=values)
+        )
         _print([*reports, *failed], format)
 
 
@@ -131,6 +136,8 @@ def _check(
     launches: LaunchOptions,
     budget: str | None,
     kernel: str | None,
+    *,
+    compares_values: bool,
 ) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
@@ -144,7 +151,11 @@ def _check(
     disassemble = launch_disassembler(pairs, launches.nvdisasm)
     with progress_bar(len(pairs), "checking") as advance, limit_simulation(budget_seconds(budget)):
         reports = check_launches(
-            pairs, disassemble, steps=launches.steps, progress=lambda entry: advance(entry.display_name)
+            pairs,
+            disassemble,
+            steps=launches.steps,
+            compares_values=compares_values,
+            progress=lambda entry: advance(entry.display_name),
         )
     if kernel is None:
         return reports

@@ -29,12 +29,18 @@ def describe_arguments(
         values: returns whether a tensor holds the values that it would hold on a GPU.
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
     """
+    arguments = named_arguments(function, args, options)
+    return {name: _describe_value(value, values, addresses) for name, value in arguments.items()}
+
+
+def named_arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameter name → argument of a launch, defaults included."""
     names = list(function.arg_names)
     arguments = {**dict(zip(names, args, strict=False)), **{name: options[name] for name in names if name in options}}
     for parameter in getattr(function, "params", ()):
         if parameter.name not in arguments and getattr(parameter, "has_default", False):
             arguments[parameter.name] = parameter.default
-    return {name: _describe_value(value, values, addresses) for name, value in arguments.items()}
+    return arguments
 
 
 def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.stored_values import StoredValues
+from artifact_inspector.execution.stored_values import StoredValues, TensorContents
 
 ELEMENT_BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
@@ -44,6 +44,8 @@ class Tensor:
     """Its address; None if one is to be assigned."""
     values: tuple[int | float, ...] | StoredValues | None = None
     """All elements in memory order, if given."""
+    contents: TensorContents | None = None
+    """Its bytes before and after the launch, as Triton's interpreter left them."""
     block_shape: tuple[int, ...] = field(default=(), compare=False)
     """Elements of a block, if it is the tensor of a descriptor."""
 
@@ -102,6 +104,10 @@ class KernelLaunch:
     kernel_hash: str | None = None
     """Hash of the compiled variant that is launched, if several are known."""
     notes: tuple[str, ...] = field(default=())
+    interpreted_ctas: int = 0
+    """CTAs that Triton's interpreter ran for the contents of the tensors, the last dimension of the grid fastest."""
+    interpreter_problem: str | None = None
+    """Why it did not run all of them."""
     cluster_size: int = 1
     """CTAs of a cluster, adjacent in x; the grid counts clusters."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import ELEMENT_BITS, KernelLaunch, Tensor, evaluate_extent
-from artifact_inspector.execution.stored_values import StoredValues, ValuesReader
+from artifact_inspector.execution.stored_values import StoredValues, TensorContents, ValuesReader
 from artifact_inspector.model.limits import LAUNCHES
 from artifact_inspector.model.text import parse_integer
 
@@ -36,6 +36,9 @@ class LaunchRequest:
     notes: tuple[str, ...] = field(default=())
     inherited_names: frozenset[str] = frozenset()
     """Arguments of a recorded launch of another variant. Some may be that variant's constants."""
+    interpreted_ctas: int = 0
+    """CTAs that Triton's interpreter ran, for the contents of the tensors."""
+    interpreter_problem: str | None = None
 
     def fit_variant(self, parameters: Container[str]) -> LaunchRequest:
         """The request without inherited arguments that are not parameters of the compiled kernel."""
@@ -240,7 +243,16 @@ def _request(row: Any, name: str) -> LaunchRequest:
     else:
         raise UsageError(f"{name} has a launch without a grid.", _DOCUMENT_FORM)
     hash_prefix = row.get("hash")
-    return LaunchRequest(extents, arguments, str(hash_prefix) if hash_prefix else None)
+    request = LaunchRequest(extents, arguments, str(hash_prefix) if hash_prefix else None)
+    interpreted = row.get("interpreted")
+    if not isinstance(interpreted, dict) or type(interpreted.get("ctas")) is not int:
+        return request
+    problem = interpreted.get("problem")
+    return replace(
+        request,
+        interpreted_ctas=max(0, interpreted["ctas"]),
+        interpreter_problem=None if problem is None else str(problem),
+    )
 
 
 def _argument(name: str, value: Any) -> Any:
@@ -261,6 +273,10 @@ def _argument(name: str, value: Any) -> Any:
                 None if pointer is None else int(pointer),
                 value.get("values"),
             )
+            contents = value.get("contents")
+            contents = contents if isinstance(contents, TensorContents) else None
+            is_whole = contents is not None and len(contents.before) == len(contents.after) == tensor.bytes
+            tensor = replace(tensor, contents=contents if is_whole else None)
             return replace(tensor, block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT_FORM) from None
@@ -310,7 +326,14 @@ def resolve_launch(
             f"{', '.join(unused_arguments)}",
         )
     extents += [1] * (3 - len(extents))
-    return KernelLaunch((extents[0], extents[1], extents[2]), request.arguments, request.kernel_hash, notes)
+    return KernelLaunch(
+        (extents[0], extents[1], extents[2]),
+        request.arguments,
+        request.kernel_hash,
+        notes,
+        request.interpreted_ctas,
+        request.interpreter_problem,
+    )
 
 
 def _is_specialized(value: object) -> bool:

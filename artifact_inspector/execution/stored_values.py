@@ -32,6 +32,14 @@ class StoredValues:
         return hash(self.digest)
 
 
+@dataclass(frozen=True, slots=True)
+class TensorContents:
+    """The bytes of a tensor before and after a launch."""
+
+    before: StoredValues
+    after: StoredValues
+
+
 def random_values(count: int, bound: int, dtype: str) -> StoredValues:
     """Random integers from 0 up to a bound, the same in each call; `dtype` is `i32` or `u8`."""
     kind = np.dtype(f"{dtype[0]}{int(dtype[1:]) // 8}")
@@ -65,6 +73,8 @@ class ValuesReader:
             return dict(row), ()
         resolved: dict[str, Any] = {}
         for name, argument in arguments.items():
+            if isinstance(argument, dict) and isinstance(argument.get("contents"), dict):
+                argument = {**argument, "contents": self._read_contents(argument["contents"])}
             digest = referenced_digest(argument.get("values")) if isinstance(argument, dict) else None
             if digest is None:
                 resolved[name] = argument
@@ -78,6 +88,13 @@ class ValuesReader:
             else:
                 resolved[name] = {**argument, "values": values}
         return {**row, "args": resolved}, tuple(notes)
+
+    def _read_contents(self, digests: Mapping[str, Any]) -> TensorContents | None:
+        """The bytes of a tensor before and after its launch; None if a file cannot be read."""
+        before, after = (self._read(str(digests.get(name, ""))) for name in ("before", "after"))
+        if isinstance(before, str) or isinstance(after, str):
+            return None
+        return TensorContents(before, after)
 
     def _read(self, digest: str) -> StoredValues | str:
         """The values of a file, or why they cannot be read."""

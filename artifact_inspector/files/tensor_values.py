@@ -44,9 +44,18 @@ def encode_values(elements: Sequence[int]) -> bytes:
     values = array(code, elements)
     if sys.byteorder == "big":
         values.byteswap()
-    header = f"{{'descr': '{numpy_type}', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    return _numpy_file(numpy_type, len(values), values.tobytes())
+
+
+def _numpy_file(numpy_type: str, count: int, content: bytes) -> bytes:
+    header = f"{{'descr': '{numpy_type}', 'fortran_order': False, 'shape': ({count},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values.tobytes()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
+
+
+def store_bytes(directory: Path, content: bytes) -> str:
+    """Store bytes in a file beside the record; returns its digest."""
+    return _store(directory, _numpy_file("|u1", len(content), content))
 
 
 def _holds(code: str, low: int, high: int) -> bool:

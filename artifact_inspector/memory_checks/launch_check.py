@@ -16,6 +16,7 @@ from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
+from artifact_inspector.memory_checks.values import ValueCheck, check_values, integers_of
 
 _SPACING = 1 << 38
 """Bytes between tensors: a 32-bit offset that wraps leaves its tensor and reaches no other tensor."""
@@ -24,19 +25,23 @@ _MOST_SPREAD = 60
 _SHARED_KINDS = ("shared", "matrix")
 
 
-def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_000_000) -> MemoryReport:
+def check_launch(
+    loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_000_000, compares_values: bool = False
+) -> MemoryReport:
     """The memory errors of a launch.
 
     Args:
         steps: instructions after which the kernel counts as endless.
+        compares_values: whether stores are compared with those of Triton's interpreter.
 
     Raises:
         UsageError: arguments are missing or wrong.
     """
     if min(launch.grid) == 0:  # Triton launches nothing
         name, notes = loaded.artifact.display_name, ("The grid is empty: nothing runs.",)
-        return MemoryReport(name, loaded.artifact.hash, loaded.program.target, launch.grid, (), (), (), notes)
+        return MemoryReport(name, loaded.artifact.hash, loaded.program.target, launch.grid, (), (), (), notes=notes)
     launch = place_tensors(_spread_tensors(launch))
+    launch = replace(launch, arguments={name: integers_of(value) for name, value in launch.arguments.items()})
     checks_alignment = loaded.initial_state is None
     log = AccessLog(launch, checks_alignment=checks_alignment)
     run = simulate_launch(loaded, launch, limit=steps, observer=log)
@@ -51,16 +56,18 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
     partial = find_partial_outputs(run, coverage)
     problems += partial if partial and _ignores_values(run, steps) else []
     shared = check_shared_memory(loaded, run.launch)
+    values = check_values(loaded, launch, steps) if compares_values else ValueCheck()
     return MemoryReport(
         kernel=loaded.artifact.display_name,
         hash=loaded.artifact.hash,
         target=loaded.program.target,
         grid=launch.grid,
-        problems=tuple(_merge_lines([*problems, *shared.problems])),
+        problems=tuple(_merge_lines([*problems, *shared.problems, *values.problems])),
         # a run that stops has the same reasons in shared memory
-        undecided=tuple(dict.fromkeys((*undecided, *(() if run.unfinished else shared.undecided)))),
+        undecided=tuple(dict.fromkeys((*undecided, *(() if run.unfinished else shared.undecided), *values.undecided))),
         coverage=tuple(coverage),
-        notes=(*run.notes, *shared.notes),
+        values=values.compared,
+        notes=(*run.notes, *shared.notes, *values.notes),
     )
 
 

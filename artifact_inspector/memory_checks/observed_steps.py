@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ from artifact_inspector.execution.interpreter.values import UnknownValue, broadc
 from artifact_inspector.execution.sass.memory import local_address
 from artifact_inspector.execution.sass.operands import Reader, register_after, word_reader
 from artifact_inspector.execution.sass.tma import SHARED_WINDOW
+from artifact_inspector.execution.sass.warpgroup_products import operand_units
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement, parse_statement
 from artifact_inspector.memory_checks.mbarriers import Mbarriers
 from artifact_inspector.memory_checks.shared_state import CAPACITY, TENSOR_COLUMNS, AsyncKind, SharedState
@@ -284,31 +284,6 @@ def _load_operand(
         is_blackwell = machine.program.arch_number >= 100
         at = operand_units(words[0] | words[1] << 32, rows, is_transposed=is_transposed, is_blackwell=is_blackwell)
         watch.access(machine.step, thread, at, _UNIT, agent, is_store=False)
-
-
-@lru_cache(maxsize=1024)
-def operand_units(descriptor: int, rows: int, *, is_transposed: bool, is_blackwell: bool) -> _Lanes:
-    """Addresses of the 16-byte units of shared memory that a product reads of one operand.
-
-    **Source** PTX ISA, "Asynchronous warpgroup level matrix instructions: matrix descriptor, strides, swizzling".
-
-    Args:
-        descriptor: the matrix descriptor.
-        rows: extent of the operand in M or N; in K it has 32 bytes.
-        is_transposed: whether M or N is contiguous; such elements have 2 bytes.
-        is_blackwell: whether the descriptor is of sm_100 or later.
-    """
-    start, leading, stride = ((descriptor >> at & 0x3FFF) << 4 for at in (0, 16, 32))
-    mode = descriptor >> 61 & 7
-    width = {0: 16, 1: 128, 2: 128, 4: 64, 6: 32}.get(mode, 16) if is_blackwell else (16, 128, 64, 32)[mode >> 1]
-    if is_transposed:
-        row, unit = np.arange(16)[:, None], _UNIT * np.arange(rows * 2 // _UNIT)
-        at = row // 8 * stride + row % 8 * width + unit // width * leading + unit % width
-    else:
-        row, unit = np.arange(rows)[:, None], np.arange(2)
-        at = row // 8 * stride + row % 8 * width + unit * (leading if width == _UNIT else _UNIT)
-    at = at.ravel() + start
-    return np.asarray(at ^ (at >> 3 & width - _UNIT), np.int64)
 
 
 # ── Products in tensor memory ────────────────────────────────────────────────────────────────────

@@ -25,6 +25,7 @@ class Check(str, Enum):
     MISSING_FENCE = "missing proxy fence"
     MBARRIER = "mbarrier error"
     DEADLOCK = "deadlock"
+    VALUE = "wrong value"
 
 
 SUMMARIES = {
@@ -42,6 +43,7 @@ SUMMARIES = {
     Check.MISSING_FENCE: "Read by a tensor copy or matrix product without a proxy fence after the write",
     Check.MBARRIER: "Use of an mbarrier that is not valid, or too many arrivals",
     Check.DEADLOCK: "Warps that wait for an arrival that never comes",
+    Check.VALUE: "Stored value that differs from that of Triton's interpreter by more than rounding",
 }
 """What an error of each kind is."""
 
@@ -127,6 +129,17 @@ class TensorCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorValues:
+    """How many stored elements of a tensor were compared with those of Triton's interpreter."""
+
+    tensor: str
+    compared: int
+    unknown: int
+    """Elements whose value the simulation does not know."""
+    wrong: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryReport:
     """The memory errors of one launch."""
 
@@ -139,6 +152,8 @@ class MemoryReport:
     undecided: tuple[str, ...]
     """What could not be decided, and which input is missing."""
     coverage: tuple[TensorCoverage, ...]
+    values: tuple[TensorValues, ...] = ()
+    """The tensors whose values were compared."""
     notes: tuple[str, ...] = ()
     """Limits of the checks for this launch."""
     patch: str | None = None

@@ -75,6 +75,10 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
     for row in launch.coverage:
         if row.tensor not in partial:
             yield describe_coverage(row), 2
+    for values in launch.values:
+        unknown = f", {values.unknown:,} unknown" if values.unknown else ""
+        wrong = f"{values.wrong:,} wrong" if values.wrong else "none wrong"
+        yield f"values of {values.tensor}: {values.compared:,} elements compared, {wrong}{unknown}", 2
     for note in launch.notes:
         yield note, 2
     if launch.patch is not None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from memory_cases import check_cache, check_rewritten, run_command
 
+from artifact_inspector.execution.sass.warpgroup_products import operand_units
 from artifact_inspector.memory_checks.mbarriers import Mbarriers, describe_pending
-from artifact_inspector.memory_checks.observed_steps import operand_units
 from artifact_inspector.memory_checks.problems import Check
 from artifact_inspector.memory_checks.shared_state import AsyncKind, SharedState
 

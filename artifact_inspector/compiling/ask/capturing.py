@@ -134,6 +134,7 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
                 "target": key[1],
                 "grid": event["grid"],
                 "args": event["args"],
+                **({"interpreted": event["interpreted"]} if "interpreted" in event else {}),
             }
             launch_key = json.dumps(launch, sort_keys=True)
             if not event["tuning"]:

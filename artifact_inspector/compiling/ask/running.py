@@ -65,6 +65,7 @@ def capture_program(
     triton: str | None = None,
     launches: int | None = None,
     seconds: float | None = None,
+    interprets: bool = False,
     notice: Callable[[str], None] = lambda sentence: None,
 ) -> list[ProgramRun]:
     """Run a program once for each target, without a GPU, and capture every kernel that it would launch.
@@ -79,6 +80,7 @@ def capture_program(
         triton: another version of Triton to capture with, as `parse_triton` reads it. Its Python replaces
             `python`, and imports this one's packages (torch) if both have the same version.
         launches: number of launches after which each run is stopped.
+        interprets: whether launches run in Triton's interpreter, so that the values of all tensors are recorded.
         notice: called with a sentence before an environment is created, which takes a minute.
 
     A run that is stopped, by these limits or by Ctrl-C, returns its launches so far.
@@ -99,6 +101,7 @@ def capture_program(
     interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
     command = [_find_program(command[0], interpreter), *command[1:]]
     settings: dict[str, Any] = {"configs": configs, "time_limit": time_limit, "launches": launches}
+    settings |= {"interprets": interprets}
     variables: dict[str, str] = {}
     if interpreter is not None:
         if str(interpreter.command[0]) != sys.executable:  # packages that the program's own interpreter lacks

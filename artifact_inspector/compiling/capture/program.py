@@ -39,7 +39,14 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
         from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 
         directory = Path(settings["directory"])
-        TritonStandIn(targets, recorder, directory, settings["configs"], settings["time_limit"]).install()
+        TritonStandIn(
+            targets,
+            recorder,
+            directory,
+            settings["configs"],
+            settings["time_limit"],
+            interprets=settings.get("interprets", False),
+        ).install()
 
     def install_torch() -> None:
         from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn

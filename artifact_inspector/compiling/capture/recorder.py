@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from artifact_inspector.files.tensor_values import store_arguments
+from artifact_inspector.files.tensor_values import store_arguments, store_bytes
 from artifact_inspector.hardware.targets import Target
 
 _OWN = str(Path(__file__).parents[1])
@@ -134,13 +134,21 @@ class Recorder:
         os._exit(0)
 
     def record_arguments(
-        self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any], *, tuning: bool
+        self,
+        kernel: str,
+        target: Target,
+        grid: Sequence[int],
+        args: Mapping[str, Any],
+        *,
+        tuning: bool,
+        interpreted: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the arguments of a launch; each distinct launch once, up to a limit that is reported."""
         if self._directory is not None:
             args = store_arguments(self._directory, args, {})
         event: dict[str, Any] = {"event": "given", "kernel": kernel, "target": str(target)}
         event |= {"grid": [int(size) for size in grid], "args": args, "tuning": tuning}
+        event |= {} if interpreted is None else {"interpreted": interpreted}
         key = json.dumps(event, default=str)
         with self._lock:
             if key in self._written_keys:
@@ -157,6 +165,19 @@ class Recorder:
                 f"{MAX_RECORDED_LAUNCHES} are recorded.",
                 target,
             )
+
+    def store_contents(self, tensor: Any, before: bytes, after: bytes) -> dict[str, str] | None:
+        """Store the bytes of a tensor's storage before and after a launch, from its first to its last element."""
+        if self._directory is None:
+            return None
+        size = int(tensor.element_size())
+        first = int(tensor.storage_offset()) * size
+        last = sum((int(extent) - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True))
+        span = slice(first, first + (last + 1) * size)
+        return {
+            name: store_bytes(self._directory, content[span])
+            for name, content in (("before", before), ("after", after))
+        }
 
     def write_note(self, text: str, target: Target | None = None, location: str | None = None) -> None:
         """Write a difference from a run on a GPU, once."""

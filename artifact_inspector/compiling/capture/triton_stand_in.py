@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.arguments import describe_arguments
+from artifact_inspector.compiling.arguments import describe_arguments, named_arguments
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
+from artifact_inspector.compiling.capture.interpretation import interpret_launch
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
@@ -44,10 +45,18 @@ class TritonStandIn:
         targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
         recorder: receives every compile, launch and resource shortage.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
+        interprets: whether launches run in Triton's interpreter, and their results are recorded.
     """
 
     def __init__(
-        self, targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
+        self,
+        targets: Sequence[Target],
+        recorder: Recorder,
+        directory: Path,
+        configs: int | None,
+        time_limit: float,
+        *,
+        interprets: bool = False,
     ) -> None:
         self.targets = tuple(targets)
         self.recorder, self.directory, self.configs, self.time_limit = recorder, directory, configs, time_limit
@@ -60,6 +69,7 @@ class TritonStandIn:
         self._refused_kernels = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
         self._known_tensors = KnownTensors()
+        self._interprets = interprets
 
     def install(self) -> None:
         """Replace Triton's driver.
@@ -117,15 +127,33 @@ class TritonStandIn:
 
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
-        self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
         launch_arguments = getattr(self._thread, "arguments", None)
-        if launch_arguments is not None:
+        if launch_arguments is not None and self._interprets and not self._is_benchmarking and self.index == 0:
+            self._interpret(kernel, target, grid, launch_arguments)
+        elif launch_arguments is not None:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
             self.recorder.record_arguments(kernel, target, grid, record, tuning=self._is_benchmarking)
             tensors = (*launch_arguments[1], *launch_arguments[2].values())
             self._known_tensors.mark_written(
                 tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
             )
+
+        self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
+
+    def _interpret(self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any) -> None:
+        """Run a launch in the interpreter, and record its arguments with their values before and after."""
+        record = describe_arguments(*launch_arguments, values=lambda _: True, addresses=False)
+        function, args, options = launch_arguments
+        done = interpret_launch(function, args, options, grid)
+        for name, value in named_arguments(function, args, options).items():
+            tensor = getattr(value, "base", value) if hasattr(value, "block_shape") else value
+            if isinstance(record.get(name), dict) and hasattr(tensor, "untyped_storage"):
+                contents = done.contents.get(int(tensor.untyped_storage().data_ptr()))
+                if contents is not None:
+                    record[name]["contents"] = self.recorder.store_contents(tensor, *contents)
+        self.recorder.record_arguments(
+            kernel, target, grid, record, tuning=False, interpreted={"ctas": done.ctas, "problem": done.problem}
+        )
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""

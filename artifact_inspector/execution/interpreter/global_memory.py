@@ -21,10 +21,12 @@ from artifact_inspector.execution.interpreter.intervals import (
     intervals_of,
     sorted_distinct,
 )
+from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.values import IntArray
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
 from artifact_inspector.execution.stored_values import StoredValues
+from artifact_inspector.model.float_formats import NEAREST, Rounding
 
 MOST_TRACKED = 1 << 32
 """Largest tensor, in bytes, whose elements are tracked individually."""
@@ -199,8 +201,15 @@ class GlobalMemory:
         """Whether to record the touched bytes."""
         self.observer: AccessObserver | None = None
         """Receives every access, if requested."""
+        self.values: LaunchValues | None = None
+        """The values of all tensors, if data is computed."""
         self.journal: Journal | None = None
         """Keeps the accesses of a speculative run until it is proven."""
+
+    @property
+    def rounding(self) -> Rounding:
+        """How results of float arithmetic are rounded."""
+        return NEAREST if self.values is None else self.values.rounding
 
     @property
     def tensors(self) -> list[TensorMemory]:

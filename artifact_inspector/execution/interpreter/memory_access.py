@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,12 +22,17 @@ from artifact_inspector.execution.interpreter.values import (
     unknown_bits_of,
 )
 
+WordUpdate: TypeAlias = Callable[..., IntArray]
+"""Old words and operands → new words."""
+
 
 def load_global(machine: Machine, lanes: LaneAccesses | None, size: int, word_count: int) -> Sequence[Value]:
     """The words at the accessed addresses, if the values of the tensor were given."""
     if lanes is None:
         missing_inputs = machine.counters.missing_inputs.get(machine.step.index, 0)
         return [UnknownValue(0, FULL, missing_inputs)] * word_count
+    if machine.memory.values is not None:
+        return _load_values(machine, lanes, size, word_count)
     words: list[Value] = []
     word_bytes = min(size, 4)
     first = lanes.addresses if lanes.cta_offsets is None else lanes.addresses + lanes.cta_offsets[0]
@@ -46,6 +52,66 @@ def load_global(machine: Machine, lanes: LaneAccesses | None, size: int, word_co
             values[lanes.mask] = data
             words.append(values)
     return words
+
+
+def _load_values(machine: Machine, lanes: LaneAccesses, size: int, word_count: int) -> list[Value]:
+    """The words at the accessed addresses, of a launch with values."""
+    values, lanes = machine.memory.values, lanes.expanded
+    assert values is not None
+    words: list[Value] = []
+    for word_index in range(word_count):
+        data, unknown = np.zeros(lanes.addresses.shape, np.int64), np.zeros(lanes.addresses.shape, np.int64)
+        active = np.ones(lanes.addresses.shape, bool) if lanes.mask is None else lanes.mask
+        loaded, known = values.load(lanes.addresses[active] + 4 * word_index, min(size, 4))
+        data[active], unknown[active] = loaded, np.where(known, 0, FULL)
+        reason = machine.input_names.bit_of("values of elements that nothing has written")
+        words.append(UnknownValue(data, unknown, reason) if unknown.any() else data)
+    return words
+
+
+def store_values(machine: Machine, lanes: LaneAccesses | None, size: int, words: Sequence[Value]) -> None:
+    """Store words of the active lanes, if the launch has values."""
+    values = machine.memory.values
+    if values is None or lanes is None:
+        return
+    addresses, active = _addresses_by_cta(lanes, [np.zeros(machine.shape, np.int64)])
+    for word_index, word in enumerate(words):
+        data = broadcast_value(data_of(word), machine.shape)[active]
+        known = broadcast_value(unknown_bits_of(word), machine.shape)[active] == 0
+        values.store(addresses[active] + 4 * word_index, min(size, 4), data, known, machine.step.index)
+
+
+def update_values(
+    machine: Machine, lanes: LaneAccesses | None, size: int, operands: Sequence[Value], function: WordUpdate
+) -> Value | None:
+    """Update words of up to 8 bytes in memory, if the launch has values; returns the old words.
+
+    Args:
+        machine: the machine.
+        lanes: the active lanes.
+        size: bytes.
+        operands: words of each lane.
+        function: old words and the operands → new words.
+    """
+    values = machine.memory.values
+    if values is None or lanes is None:
+        return None
+    addresses, active = _addresses_by_cta(lanes, [np.zeros(machine.shape, np.int64)])
+    words = [broadcast_value(data_of(word), machine.shape)[active] for word in operands]
+    known = np.ones(addresses[active].shape, bool)
+    for word in operands:
+        known &= broadcast_value(unknown_bits_of(word), machine.shape)[active] == 0
+    old, old_known = values.update(
+        addresses[active],
+        size,
+        known,
+        machine.step.index,
+        lambda loaded, at: function(loaded, *(word[at] for word in words)),
+    )
+    data, unknown = np.zeros(machine.shape, np.int64), np.zeros(machine.shape, np.int64)
+    data[active], unknown[active] = old, np.where(old_known, 0, FULL)
+    reason = machine.input_names.bit_of("values of elements that nothing has written")
+    return UnknownValue(data, unknown, reason) if unknown.any() else data
 
 
 def store_global(machine: Machine, lanes: LaneAccesses, size: int, value: Value | None) -> None:

@@ -1,10 +1,7 @@
-"""SASS floating-point instructions with known inputs.
+"""SASS float32 instructions with known inputs.
 
-Floats are simulated for one purpose: integer division is computed with them, and values derived from arguments may be
-divided. Loaded data is unknown anyway. Approximations whose last bits are not documented (`MUFU.EX2` and the like) are
-unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of 1 ulp.
-
-**Source** CUDA C++ Programming Guide, "Intrinsic Functions": rcp is off by 1 ulp at most.
+Integer division is computed with floats, and values derived from arguments may be divided. Loaded data is unknown
+unless the launch has values.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,7 +39,8 @@ from artifact_inspector.execution.interpreter.values import (
     select_lanes,
 )
 from artifact_inspector.execution.sass import operands as op
-from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
+from artifact_inspector.formats.sass.statement import SassStatement
+from artifact_inspector.model.float_formats import FLOAT32
 
 _Floats: TypeAlias = NDArray[np.floating[Any]]
 
@@ -83,17 +81,31 @@ def _arithmetic_builder(function: Callable[..., _Floats]) -> op.RunBuilder:
         sources, _ = op.split_predicates(statement.operands[at:])
         flushes_denormals = statement.has_modifier("FTZ")
 
-        def compute(*values: Known) -> Word:
-            operands: list[_Floats] = [float_of(value).astype(np.float64) for value in values]
-            if not flushes_denormals:
-                return float32_bits(function(*operands))
-            return float32_bits(_flush_denormals(np.float32(function(*map(_flush_denormals, operands)))))
-
-        if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # other rounding modes
+        towards_zero, saturates = statement.has_modifier("RZ"), statement.has_modifier("SAT")
+        readers = [op.word_reader(operand, is_float=True) for operand in sources]
+        if {"RM", "RP"} & set(statement.modifiers):  # other rounding modes
             return _unknown_result(name, statement)
-        return op.write_run(
-            name, _float_reader(compute, *(op.word_reader(operand, is_float=True) for operand in sources))
-        )
+
+        def read_result(machine: Machine) -> Value:
+            rounding = machine.memory.rounding
+
+            def compute(*values: Known) -> Word:
+                operands: list[_Floats] = [float_of(value).astype(np.float64) for value in values]
+                with np.errstate(all="ignore"):
+                    operands = [*map(_flush_denormals, operands)] if flushes_denormals else operands
+                    if rounding.is_random and len(operands) == 3:  # others may round the product
+                        product = np.asarray(operands[0] * operands[1], np.float64)
+                        operands = [rounding.to_format(product, FLOAT32), np.ones(()), operands[2]]
+                    result = function(*operands)
+                    if towards_zero or rounding.is_random:
+                        result = rounding.to_format(np.asarray(result, np.float64), FLOAT32, towards_zero=towards_zero)
+                    if saturates:
+                        result = np.where(np.isnan(result), 0.0, np.clip(result, 0.0, 1.0))
+                    return float32_bits(_flush_denormals(np.float32(result)) if flushes_denormals else result)
+
+            return apply(compute, *(reader(machine) for reader in readers))
+
+        return op.write_run(name, read_result)
 
     return build
 
@@ -139,17 +151,20 @@ def _build_compare(statement: SassStatement) -> op.StepRun:
 
 def _build_min_max(statement: SassStatement) -> op.StepRun:
     name, _, at = op.destinations(statement, 0)
-    first, second, *predicates = statement.operands[at:]
-    if len(predicates) != 1 or statement.has_modifier("NAN") or statement.has_modifier("XORSIGN"):
+    sources, predicates = op.split_predicates(statement.operands[at:])
+    if len(predicates) != 1 or statement.has_modifier("XORSIGN"):
         return _unknown_result(name, statement)
-    left_reader, right_reader = op.word_reader(first, is_float=True), op.word_reader(second, is_float=True)
+    readers = [op.word_reader(source, is_float=True) for source in sources]
     picks_minimum = op.predicate_reader(predicates[0])
+    functions = (np.minimum, np.maximum) if statement.has_modifier("NAN") else (np.fmin, np.fmax)
 
     def pick(machine: Machine) -> Value:
-        a, b = left_reader(machine), right_reader(machine)
-        minimum = apply(lambda x, y: float32_bits(np.fmin(float_of(x), float_of(y))), a, b)
-        maximum = apply(lambda x, y: float32_bits(np.fmax(float_of(x), float_of(y))), a, b)
-        return select_lanes(picks_minimum(machine), minimum, maximum)
+        values = [reader(machine) for reader in readers]
+        extremes = [
+            apply(lambda *words, f=function: float32_bits(reduce(f, map(float_of, words))), *values)
+            for function in functions
+        ]
+        return select_lanes(picks_minimum(machine), *extremes)
 
     return op.write_run(name, pick)
 
@@ -241,31 +256,6 @@ _TO_INTEGER: Mapping[str, Callable[[Fraction], int]] = {"TRUNC": int, "FLOOR": m
 """Rounding → function; to the nearest even number by default."""
 
 
-def _build_reciprocal(statement: SassStatement) -> op.StepRun:
-    """MUFU: only the reciprocal."""
-    name, _, at = op.destinations(statement, 0)
-    if statement.modifiers != ("RCP",):
-        return _unknown_result(name, statement)
-    reader = op.word_reader(statement.operands[at], is_float=True)
-    return op.write_run(name, _float_reader(lambda v: float32_bits(np.float32(1) / float_of(v)), reader))
-
-
-def _build_half_pair(statement: SassStatement) -> op.StepRun:
-    """HFMA2 of zeros and two numbers: loads a constant."""
-    name, _, at = op.destinations(statement, 0)
-    first, second, *constants = statement.operands[at:]
-    numbers = [o for o in constants if o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER)]
-    if not (op.is_zero_register(first) and op.is_zero_register(second) and len(numbers) == len(constants) == 2):
-        return _unknown_result(name, statement)
-    if statement.has_modifier("BF16_V2") or statement.has_modifier("BF16"):
-        half_words = [int(np.float32(o.float_value or o.value).view(np.uint32)) >> 16 for o in numbers]
-    else:
-        with np.errstate(over="ignore"):  # too large a number becomes infinite
-            half_words = [int(np.float16(o.float_value or o.value).view(np.uint16)) for o in numbers]
-    value = half_words[0] << 16 | half_words[1]
-    return op.write_run(name, lambda _machine: value)
-
-
 def _build_division_check(statement: SassStatement) -> op.StepRun:
     """FCHK: whether a division needs the slow path; not simulated."""
     name = statement.operands[0].name
@@ -279,11 +269,9 @@ FLOAT: Mapping[str, op.RunBuilder] = {
     "FMUL": _arithmetic_builder(lambda a, b: a * b),
     "FFMA": _arithmetic_builder(_fused_multiply_add),
     "FSETP": _build_compare,
-    "FMNMX": _build_min_max,
+    **dict.fromkeys(("FMNMX", "FMNMX3"), _build_min_max),
     **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
     "F2I": _build_to_integer,
-    "MUFU": _build_reciprocal,
-    "HFMA2": _build_half_pair,
     "FCHK": _build_division_check,
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

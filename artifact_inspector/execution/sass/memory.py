@@ -24,10 +24,13 @@ from artifact_inspector.execution.interpreter.memory_access import (
     store_global,
     store_local,
     store_shared,
+    store_values,
     unknown_shared_value,
+    update_values,
 )
 from artifact_inspector.execution.interpreter.values import FULL, UnknownValue, Value, apply, data_of, has_lanes
 from artifact_inspector.execution.sass import operands as op
+from artifact_inspector.execution.sass.atomic_values import atomic_update
 from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement, bytes_moved
 
@@ -126,9 +129,12 @@ def _build_load_global(statement: SassStatement) -> op.StepRun:
 
 def _build_store_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
+    readers = _data_readers(statement, _word_count(size))
 
     def run(machine: Machine) -> None:
-        count_global_access(machine, address_reader(machine), size, is_write=True)
+        lanes = count_global_access(machine, address_reader(machine), size, is_write=True)
+        if machine.memory.values is not None:
+            store_values(machine, lanes, size, [reader(machine) for reader in readers])
 
     return run
 
@@ -137,14 +143,43 @@ def _build_atomic_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
     names = _written_registers(statement) if statement.base.startswith("ATOM") else []
     readers = _data_readers(statement, 1) if statement.has_modifier("EXCH") and size == 4 else []
+    operands = _atomic_operands(statement, size)
 
     def run(machine: Machine) -> None:
         lanes = count_global_access(machine, address_reader(machine), size, is_write=True, updates=True)
+        if machine.memory.values is not None:
+            function = atomic_update(statement, size, machine.memory.rounding)
+            words = [reader(machine) for reader in operands]
+            if function is None:
+                words, function = [machine.unknown_value("the result of an atomic")], lambda _old, new: new
+            old = update_values(machine, lanes, size, words, function)
+            if old is not None:
+                _write_old_words(machine, statement, names, old)
+                return
         if lanes is not None:
             store_global(machine, lanes, size, readers[0](machine) if readers else None)
         _write_atomic_results(machine, names)
 
     return run
+
+
+def _atomic_operands(statement: SassStatement, size: int) -> list[op.Reader]:
+    """Readers of the operands of an atomic, of 4 or 8 bytes each; a compare-and-swap has two."""
+    operands = [o for o in statement.operands if o.kind in (SassOperandKind.REGISTER, SassOperandKind.NUMBER)]
+    count = 2 if statement.has_modifier("CAS") else 1
+    make_reader = op.wide_reader if size == 8 else op.word_reader
+    return [make_reader(operand) for operand in operands[-count:]]
+
+
+def _write_old_words(machine: Machine, statement: SassStatement, names: Sequence[str], old: Value) -> None:
+    register = op.destinations(statement, 0)[0]
+    for name in names:
+        if name.lstrip("U").startswith("P"):
+            machine.write_register(name, True)
+        elif name == register:
+            machine.write_register(name, apply(lambda v: v & FULL, old))
+        else:
+            machine.write_register(name, apply(lambda v: v >> 32 & FULL, old))
 
 
 def _write_atomic_results(machine: Machine, names: Sequence[str]) -> None:
@@ -373,29 +408,6 @@ def _build_load_constant(statement: SassStatement) -> op.StepRun:
     return run
 
 
-# ── Matrix products ──────────────────────────────────────────────────────────────────────────────
-
-
-def _build_warpgroup_product(statement: SassStatement) -> op.StepRun:
-    """HGMMA and similar: four warps share the reads of B; each reads its part of A unless A is in registers.
-
-    Wavefronts as measured with ncu on an H200: n/4 for the four warps, and four more per warp for A.
-    """
-    shape = next((m for m in statement.modifiers if m.count("x") == 2), "0x0x0")
-    first_source = next((o for o in statement.operands[1:] if o.kind is not SassOperandKind.PREDICATE), None)
-    columns = int(shape.split("x")[1])
-    wavefront_sixteenths = columns + (
-        64 if first_source is not None and first_source.prefix == "gdesc" else 0
-    )  # in sixteenths per warp
-
-    def run(machine: Machine) -> None:
-        counts, index = machine.counters, machine.step.index
-        counts.wavefronts[index] += wavefront_sixteenths * machine.group.warps // 16
-        counts.wavefronts_ideal[index] += wavefront_sixteenths * machine.group.warps // 16
-
-    return run
-
-
 MEMORY: Mapping[str, op.RunBuilder] = {
     **dict.fromkeys(("LDG", "LD"), _build_load_global),
     **dict.fromkeys(("STG", "ST"), _build_store_global),
@@ -408,6 +420,5 @@ MEMORY: Mapping[str, op.RunBuilder] = {
     "LDL": _build_load_local,
     "STL": _build_store_local,
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), _build_load_constant),
-    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _build_warpgroup_product),
 }
 """Opcode without modifiers → builder of its run."""

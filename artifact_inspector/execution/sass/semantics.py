@@ -17,17 +17,23 @@ from artifact_inspector.execution.interpreter.reconvergence import reconvergence
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
 from artifact_inspector.execution.sass.float import FLOAT
+from artifact_inspector.execution.sass.half import HALF
 from artifact_inspector.execution.sass.integer import INTEGER
 from artifact_inspector.execution.sass.logic import LOGIC
 from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
 from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, is_zero_register, split_words
+from artifact_inspector.execution.sass.products import PRODUCTS
 from artifact_inspector.execution.sass.tma import COPIES
+from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
 from artifact_inspector.formats.sass import parser as language
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement, parse_statement
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 
-SEMANTICS: Mapping[str, RunBuilder] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **COPIES, **CONTROL, **LANES, **WAITS}
+SEMANTICS: Mapping[str, RunBuilder] = {
+    **INTEGER, **LOGIC, **FLOAT, **HALF, **PRODUCTS, **MEMORY, **COPIES, **CONTROL, **LANES, **WAITS,
+    **WARPGROUP_PRODUCTS,
+}  # fmt: skip
 """Opcode without modifiers → builder of its run."""
 
 _BRANCHES = frozenset(("BRA", "JMP", "CALL"))
@@ -171,8 +177,7 @@ def _build_run(statement: SassStatement, instruction: Instruction, target: int |
     builder = SEMANTICS.get(base) or (SEMANTICS.get(base[1:]) if base.startswith("U") else None)
     if builder is not None:
         try:
-            run = builder(statement)
-            return (_run_then_forget(run, instruction.operands.results, base) if "GMMA" in base else run), True
+            return builder(statement), True
         except MALFORMED_OPERAND_ERRORS:
             pass
     results = instruction.operands.results
@@ -182,8 +187,7 @@ def _build_run(statement: SassStatement, instruction: Instruction, target: int |
 
 
 _DATA_OPCODES = split_words("""
-    HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2 FADD2 FMUL2 FFMA2 FHADD FHFMA FMNMX3 FSET FRND F2F F2FP F2IP I2I
-    I2IP DADD DMUL DFMA DSETP DMNMX IDP IDP4A MOVM VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
+    HSET2 FHADD FHFMA FSET F2IP I2I I2IP DMNMX IDP IDP4A VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
     """)
 """Instructions on data: their results are deliberately not computed."""
 
@@ -202,16 +206,6 @@ def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:
     def run(machine: Machine) -> None:
         for name in results:
             machine.write_register(name, machine.unknown_result(name, reason))
-
-    return run
-
-
-def _run_then_forget(first: StepRun, results: tuple[str, ...], base: str) -> StepRun:
-    forget = _write_unknown(results, f"the result of {base}")
-
-    def run(machine: Machine) -> None:
-        first(machine)
-        forget(machine)
 
     return run
 

@@ -1,0 +1,74 @@
+"""Corrects Triton's interpreter for bf16 and 8-bit floats.
+
+It keeps such numbers as bits, and adds, multiplies and compares the bits; it also drops a carry when it rounds to them.
+Here both are done on float32 and rounded once.
+
+Source: triton/runtime/interpreter.py, `InterpreterBuilder.binary_op`, `create_dot` and `_convert_float`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from artifact_inspector.model.float_formats import (
+    BFLOAT16,
+    E4M3,
+    E5M2,
+    FLOAT16,
+    FLOAT32,
+    FloatFormat,
+    Rounding,
+    bits_of,
+    numbers_of,
+)
+
+_FORMATS: Mapping[str, FloatFormat] = {
+    "bf16": BFLOAT16, "fp8e4nv": E4M3, "fp8e5": E5M2, "fp16": FLOAT16, "fp32": FLOAT32,
+}  # fmt: skip
+
+
+def correct_small_floats(interpreter: Any, language: Any) -> None:
+    """Replace the interpreter's operations on bf16, and its conversions; irreversible in this process."""
+    builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+
+    def is_bf16(one: Any) -> bool:
+        return hasattr(one, "dtype") and one.dtype.scalar == language.bfloat16
+
+    def widen(one: Any) -> Any:
+        if not is_bf16(one):
+            return one
+        return handle(numbers_of(one.data.astype(np.int64), BFLOAT16).astype(np.float32), language.float32)
+
+    def on_float32(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(self: Any, *operands: Any) -> Any:
+            result = original(self, *map(widen, operands))
+            if not any(map(is_bf16, operands)) or result.data.dtype.kind != "f":
+                return result
+            rounded = Rounding().to_format(result.data.astype(np.float64), BFLOAT16)
+            return handle(bits_of(rounded, BFLOAT16).astype(np.uint16), language.bfloat16)
+
+        return run
+
+    for name in ("binary_op", "unary_op", "ternary_op"):
+        if hasattr(builder, name):
+            setattr(builder, name, on_float32(getattr(builder, name)))
+    dot = builder.create_dot
+    builder.create_dot = lambda self, a, b, *rest: dot(self, widen(a), widen(b), *rest)
+    interpreter._convert_float = _rounding_conversion(interpreter._convert_float)
+
+
+def _rounding_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter's conversion of bits between formats, rounded once."""
+
+    def convert(data: Any, source: Any, target: Any, rounding_mode: Any) -> Any:
+        old, new = (_FORMATS.get(str(one.scalar)) for one in (source, target))
+        if old is None or new is None:
+            return original(data, source, target, rounding_mode)
+        bits = np.ascontiguousarray(data).view(f"u{old.bits // 8}").astype(np.int64)
+        number = Rounding().to_format(numbers_of(bits, old), new, towards_zero="RTZ" in str(rounding_mode))
+        return bits_of(number, new).astype(f"u{new.bits // 8}").reshape(data.shape)
+
+    return convert
