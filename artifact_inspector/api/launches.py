@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
-from artifact_inspector.api.workloads import is_reference, run_workload
+from artifact_inspector.api.workloads import is_reference, kept_workload
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.diagnosis.diagnose import microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
@@ -28,7 +27,6 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.reader import read_binary
-from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
@@ -137,10 +135,8 @@ def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]
     if len(reference_entries) != 1:
         return ()
     (entry,) = reference_entries.values()
-    with scratch_directory() as scratch:
-        requests, _ = run_workload(entry, Path(scratch))
     # apply the launch to the entry of the cache, whose hash may differ
-    return tuple(replace(request, kernel_hash=None) for request in requests[:1])
+    return tuple(replace(request, kernel_hash=None) for request in kept_workload(entry)[:1])
 
 
 def _select_rows(
@@ -336,7 +332,7 @@ def _wave_size(
         if ctas_per_wave < 1:
             raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
         return ctas_per_wave, "as given"
-    occupancy = inspect_artifact(entry, disassemble).occupancy
+    occupancy = inspect_artifact(entry, disassemble, lambda kernel: kernel.occupancy).occupancy
     if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
     blocks, count = occupancy.blocks, product.multiprocessors

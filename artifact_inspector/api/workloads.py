@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import copyfile, copytree
 from typing import TYPE_CHECKING
 
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
 from artifact_inspector.files.artifact import Artifact
+from artifact_inspector.files.digests import index_key
+from artifact_inspector.files.index import INDEX_VARIABLE
+from artifact_inspector.files.records import MANIFEST
+from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
+from artifact_inspector.files.writer import is_disabled, user_cache
 from artifact_inspector.model.text import parse_integer
 
 if TYPE_CHECKING:
@@ -17,9 +27,33 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 
+_NAME_LENGTH = 32
+
+
 def is_reference(entry: Artifact) -> bool:
     """Whether an entry is a reference kernel, which has a workload."""
     return entry.requested_kernel in REFERENCE_KERNELS
+
+
+def kept_workload(entry: Artifact) -> tuple[LaunchRequest, ...]:
+    """The launches of a reference kernel's workload, captured once: the user's cache directory keeps their record."""
+    root = None if is_disabled(INDEX_VARIABLE) else user_cache()
+    if root is not None:
+        spec = find_spec(REFERENCE_KERNELS[str(entry.requested_kernel)])
+        source = b"" if spec is None or spec.origin is None else Path(spec.origin).read_bytes()
+        state = f"{entry.target} {entry.triton_version} {sys.version}".encode() + source
+        directory = root / "workloads" / index_key(state, b"workload").hex()[:_NAME_LENGTH]
+        if rows := list(read_launches(directory)):
+            return parse_recorded(rows, directory)
+    with scratch_directory() as scratch:
+        requests, _ = run_workload(entry, Path(scratch))
+        if root is not None and requests:
+            with suppress(OSError):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if (Path(scratch) / VALUES_DIRECTORY).is_dir():
+                    copytree(Path(scratch) / VALUES_DIRECTORY, directory / VALUES_DIRECTORY, dirs_exist_ok=True)
+                copyfile(Path(scratch) / MANIFEST, directory / MANIFEST)  # last: a record without values is not read
+    return requests
 
 
 def run_workload(

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from artifact_inspector.cli._loading import OpenedKernels, cached_lookup
+from artifact_inspector.cli._loading import OpenedKernels, cached_lookup, has_facts
 from artifact_inspector.cli._output import write_line
 from artifact_inspector.facts.fact_index import read_kernels
 from artifact_inspector.facts.kernel import KernelFacts, read_everything
 from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.files.writer import write_text
-from artifact_inspector.report.html import MAX_DETAILS, KernelView, Sources, view_kernel
+from artifact_inspector.report.html import MAX_DETAILS, KernelView, Sources, view_kernel, view_row
 from artifact_inspector.report.progress import progress_bar
 
 
@@ -27,7 +27,7 @@ def view_kernels(
     """
     artifacts, disassemble = opened.artifacts, opened.disassemble
     if len(artifacts) > MAX_DETAILS:
-        return list(opened.inspect(index=index)), []
+        return list(opened.inspect(_view_row, index=index, packs=True)), []
     views: list[KernelView] = []
     read_file = partial(read_python_source, root=directory or Path.cwd())
 
@@ -39,6 +39,11 @@ def view_kernels(
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         # the views keep objects that cannot come from another process
         return list(read_kernels(artifacts, view, replace(lookup, cores=1))), views
+
+
+def _view_row(kernel: KernelFacts) -> None:
+    view_row(kernel)
+    has_facts(kernel)
 
 
 def read_local_source(file: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from artifact_inspector.cli import _options as options
@@ -15,24 +16,35 @@ from artifact_inspector.errors import UsageError
 @command()
 def baseline(selection: Selection, code: MachineCode, output: options.Output = None) -> None:
     """Record the facts of kernels in a file that `check` compares later caches with."""
-    from artifact_inspector.cli._loading import cached_lookup, has_facts, open_selected
-    from artifact_inspector.comparison.baseline import record, stored_digests
+    from artifact_inspector.api.baseline_records import record_kernels
+    from artifact_inspector.cli._loading import cached_lookup, has_facts, inspect_kernels, open_selected
     from artifact_inspector.files.sources import find_source
-    from artifact_inspector.files.writer import write_text
+    from artifact_inspector.files.writer import write_pieces
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.json.baseline import baseline_document, baseline_text
+    from artifact_inspector.report.json.baseline import baseline_text, record_order
     from artifact_inspector.report.phrases import plural
 
     opened = open_selected(selection, code)
     if not opened.artifacts:
         raise UsageError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
-    kernels = list(opened.inspect())
-    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
-    with stored_digests(opened.artifacts, cached_lookup(None).index) as find_digests:
-        records = [record(kernel, lambda file: find_source(file, Path.cwd()), find_digests) for kernel in kernels]
-    text = baseline_text(baseline_document(records))
+    kernels_have_facts: list[bool] = []
+
+    def texts() -> Iterator[str]:
+        for is_known, text in record_kernels(
+            sorted(opened.artifacts, key=record_order),
+            lambda artifacts: inspect_kernels(artifacts, opened.disassemble),
+            lambda file: find_source(file, Path.cwd()),
+            None if opened.disassemble else cached_lookup(None).index,
+            has_facts,
+        ):
+            kernels_have_facts.append(is_known)
+            yield text
+        opened.exit_if_failed(kernels_have_facts)  # which leaves the former file
+
+    parts = baseline_text(texts())
     if output is None:
-        write(text, sys.stdout)
+        write("".join(parts), sys.stdout)
         return
-    write_text(output, text)
-    write_line(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {output}", sys.stdout)
+    write_pieces(output, (part.encode() for part in parts))
+    count = len(kernels_have_facts)
+    write_line(f"{count} {plural('kernel', count)} recorded in {output}", sys.stdout)

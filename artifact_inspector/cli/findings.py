@@ -48,11 +48,11 @@ def findings(
 
 def _list_findings(selection: Selection, code: AssembledCode, format: str, scheduler: str | None) -> None:
     from artifact_inspector.cli._loading import has_facts, open_selected, source_reader
-    from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
+    from artifact_inspector.vocabulary.selection import cost_of
 
     opened = open_selected(selection, code, assemble=code.assemble, scheduler=scheduler)
-    kernels = list(opened.inspect(lambda kernel: (find_findings(kernel), kernel.program)))
+    kernels = list(opened.inspect(lambda kernel: (cost_of(kernel), kernel.program, has_facts(kernel)), packs=True))
     if format == "text":
         print_report(FindingsReport(kernels, source_reader))
     else:

@@ -69,7 +69,7 @@ def _chain_share(model: LaunchModel, line: str) -> float:
 
 def _is_pipelined(model: LaunchModel) -> bool:
     """Whether the loads of any loop run ahead, by the order of its instructions."""
-    kernel = inspect_artifact(model.sample.loaded.artifact, None)
+    kernel = inspect_artifact(model.sample.loaded.artifact, None, lambda facts: facts.pipelines)
     return any(pipeline.kind is not None for pipeline in kernel.pipelines.values())
 
 

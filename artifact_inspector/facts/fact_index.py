@@ -6,7 +6,8 @@ is read on its own. One that is not there is computed from the files, and kept w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,13 @@ from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import index_key, snapshot_files
-from artifact_inspector.files.index import Index, unpack
+from artifact_inspector.files.index import Index, pack, unpack
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
 
+KERNELS_PER_READ = 256
+"""Kernels whose facts are read from the index together."""
 KERNELS_PER_WRITE = 64
 """Kernels whose facts are written to the index together."""
 
@@ -59,26 +62,39 @@ def read_kernels(
     keys = [  # digests of all that the facts of a kernel depend on
         None if state is None else index_key(state.digest) for state in states
     ]
-    stored: dict[bytes, bytes] = {}
+    stored: Collection[bytes] = ()
     if options.index is not None and keeps:
         with options.index() as index:
-            stored = index.get_packed(key for key in keys if key is not None)
-    missing = [index_of_artifact for index_of_artifact, key in enumerate(keys) if key not in stored]
+            stored = index.find(key for key in keys if key is not None)
+    first_of = {key or at: at for at, key in reversed([*enumerate(keys)]) if key not in stored}
+    missing = sorted(first_of.values())
     are_missing = frozenset(missing)
-    fresh: dict[bytes, bytes] = {}
+    repeats = Counter(key for at, key in enumerate(keys) if key not in stored and at not in are_missing)
+    packed_facts, repeated, fresh = dict[bytes, bytes](), dict[bytes, bytes](), dict[bytes, bytes]()
     shared = TextCache()
-    for index_of_artifact, computed in _in_order(artifacts, missing, view, options):
-        key, state = keys[index_of_artifact], states[index_of_artifact]
-        packed = stored.get(key, b"") if key is not None else b""
+    for at, computed in _in_order(artifacts, missing, view, options):
+        artifact, key, state = artifacts[at], keys[at], states[at]
+        if options.index is not None and key in stored and key not in packed_facts:
+            # a few at a time, so that memory does not grow with the kernels of a stream
+            packed_facts.clear()
+            with options.index() as index:
+                packed_facts |= index.get_packed(x for x in keys[at : at + KERNELS_PER_READ] if x and x in stored)
+        packed = b"" if key is None else packed_facts.get(key) or repeated.get(key, b"")
         text = computed or (unpack(packed) if packed else None) or b""
-        is_viewed = index_of_artifact in are_missing and text and not options.packs  # by another process
-        kernel, source = _inspect(artifacts[index_of_artifact], text, None if is_viewed else view, options, shared)
-        if key is not None and state is not None and (source.is_changed or key not in stored):
-            # A program that writes to the cache meanwhile may have changed what was read.
-            if state.is_current(artifacts[index_of_artifact]):
-                fresh[key] = source.text()
+        is_viewed = at in are_missing and text and not options.packs  # by another process
+        kernel, source = _inspect(artifact, text, None if is_viewed else view, options, shared)
+        # A program that writes to the cache meanwhile may have changed what was read.
+        if state is not None and (source.is_changed or at in are_missing) and state.is_current(artifact):
+            assert key is not None
+            fresh[key] = source.text()
+            if repeats[key]:
+                packed = repeated[key] = pack(fresh[key])
             if len(fresh) >= KERNELS_PER_WRITE:
                 _write(fresh, options)
+        if key in repeated and at not in are_missing:
+            repeats[key] -= 1
+            if not repeats[key]:
+                del repeated[key]
         if options.packs:
             kernel.pack(packed, keep=("program",))
         yield kernel

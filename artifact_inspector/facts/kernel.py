@@ -50,7 +50,7 @@ class StageFacts(Facts):
     @derived
     def file(self) -> str:
         """Path relative to the cache directory."""
-        return self.outline.file
+        return self.source_of("file").locate(self.outline.file)
 
     @derived
     def instructions(self) -> int:

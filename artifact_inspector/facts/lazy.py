@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hint
 
 from artifact_inspector.facts.encoding import join, read_section, split, write_section
 from artifact_inspector.facts.reading import TextCache, Unavailable, without_collection
+from artifact_inspector.files.artifact import join_display_path
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.index import pack, unpack
 from artifact_inspector.model import Stage
@@ -84,7 +85,8 @@ class FactSource:
         problems: list[Problem] = []
         if "problems" in self._sections:
             try:
-                problems += read_section(tuple[Problem, ...], self._sections["problems"])
+                stored: tuple[Problem, ...] = read_section(tuple[Problem, ...], self._sections["problems"])
+                problems += [Problem(self.locate(path), problem) for path, problem in stored]
             except _NOT_DECODABLE:
                 del self._sections["problems"]
         if self._reading is not None:
@@ -124,8 +126,17 @@ class FactSource:
     def text(self) -> bytes:
         """All sections, stored before and computed since, as plain text."""
         computed = {section: write_section(self._values[section]) for section in sorted(self._computed)}
-        problems = {"problems": write_section(self.problems)} if self.problems else {}
+        found = tuple(Problem(self._without_directory(path), problem) for path, problem in self.problems)
+        problems = {"problems": write_section(found)} if found else {}
         return join({**self._sections, **computed, **problems})
+
+    def locate(self, path: str) -> str:
+        """The display path of a path in the kernel's directory, as facts hold it: they are equal in every directory."""
+        return join_display_path(self._artifact.directory, path) if path else self._artifact.directory
+
+    def _without_directory(self, path: str) -> str:
+        directory = self._artifact.directory
+        return "" if path == directory else path.removeprefix(f"{directory}/")
 
     def report(self, problem: Problem) -> None:
         """Add a problem that a view met."""

@@ -17,6 +17,7 @@ class Outline:
     """Facts of a stage that are kept together in the index, since every view reads them."""
 
     file: str
+    """Its name in the directory of the kernel."""
     instructions: int
     unknown: Mapping[str, int]
     counts: Mapping[str, int]

@@ -222,7 +222,7 @@ class StageReading:
             instructions = code.function.instructions
             unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
         return Outline(
-            source.name,
+            source.name.rpartition("/")[2],
             counts.total(),
             dict(unknown.most_common()),
             {kind.count_name: counts[kind] for kind in COUNTED},

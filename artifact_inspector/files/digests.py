@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -23,7 +22,7 @@ class FilesSnapshot(NamedTuple):
     """The content of a kernel's files at the time of reading."""
 
     digest: bytes
-    """Digest of every file and of its path in the cache."""
+    """Digest of every file, equal wherever the directory of the kernel is."""
     stamp: int | None
     """Hash of all file stamps; None if a file was written just before."""
 
@@ -41,7 +40,7 @@ def snapshot_files(artifact: Artifact) -> FilesSnapshot | None:
     Includes the Triton version, which may come from a record beside the kernel, and the limits in force.
     """
     digest, stamps, start_time = blake2b(digest_size=32), list[Stamp](), time_ns()
-    identity = (artifact.directory, artifact.stem, artifact.hash, artifact.state, artifact.triton_version)
+    identity = (artifact.stem, artifact.state, artifact.triton_version)
     bounds = [limit.value for limit in LIMITS]
     digest.update(repr((identity, artifact.other_kernels, bounds)).encode(errors="surrogatepass"))
     for suffix in sorted(artifact.files):
@@ -59,8 +58,8 @@ def snapshot_files(artifact: Artifact) -> FilesSnapshot | None:
 
 
 def content_digest(artifact: Artifact) -> bytes | None:
-    """Digest of all that the facts of a kernel depend on, the same wherever its directory is; None if unreadable."""
-    snapshot = snapshot_files(replace(artifact, directory="", hash=""))
+    """Digest of a kernel's files and of its recorded constants; None if a file is unreadable."""
+    snapshot = snapshot_files(artifact)
     constants = repr(sorted(artifact.constants.items(), key=str))
     return None if snapshot is None else snapshot.digest + constants.encode(errors="surrogatepass")
 

@@ -33,6 +33,7 @@ MAX_VALUE_BYTES = 1 << 28
 """Maximum bytes of one unpacked value; a larger value is not one of ours."""
 EVICTION_TARGET = 0.8
 DAY = 86400
+_KEYS_PER_QUERY = 500
 _CHECKSUM_BYTES = 8
 """Bytes of the checksum before a value."""
 _TABLE = "CREATE TABLE facts (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"
@@ -93,6 +94,17 @@ class Index:
         """The values of those keys that have an intact value."""
         return {key: value for key, packed in self.get_packed(keys).items() if (value := unpack(packed)) is not None}
 
+    def find(self, keys: Iterable[bytes]) -> frozenset[bytes]:
+        """Those keys that have a value, intact or not."""
+        found, requested = set[bytes](), list(keys)
+        if self._connection is not None:
+            with self._recover("read") as connection:
+                for start in range(0, len(requested), _KEYS_PER_QUERY):
+                    batch = requested[start : start + _KEYS_PER_QUERY]
+                    query = f"SELECT key FROM facts WHERE key IN ({','.join('?' * len(batch))})"
+                    found.update(key for (key,) in connection.execute(query, batch))
+        return frozenset(found)
+
     def get_packed(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """The values as they are stored, for `unpack`, of those keys whose value has the right checksum."""
         values: dict[bytes, bytes] = {}
@@ -100,8 +112,8 @@ class Index:
         if self._connection is None:
             return values
         with self._recover("read") as connection:
-            for start in range(0, len(requested), 500):
-                batch = requested[start : start + 500]
+            for start in range(0, len(requested), _KEYS_PER_QUERY):
+                batch = requested[start : start + _KEYS_PER_QUERY]
                 query = f"SELECT key, used, value FROM facts WHERE key IN ({','.join('?' * len(batch))})"
                 for key, used, stored in connection.execute(query, batch):
                     value = read_checked(key, stored)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
@@ -25,30 +26,36 @@ def write_text(path: Path, text: str, mode: int | None = None) -> None:
 
 
 def write_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Replace a file's bytes, as `write_text`.
+    """Replace a file's bytes, as `write_text`."""
+    write_pieces(path, (content,), mode)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], mode: int | None = None) -> None:
+    """Replace a file's bytes by those of some pieces, as `write_text`; if making one fails, the old file stays.
 
     Anything but a regular file (a pipe, `/dev/stdout`) is written in place.
     """
     try:
-        _replace(Path(os.path.realpath(path)), content, mode)
+        _replace(Path(os.path.realpath(path)), pieces, mode)
     except OSError as error:
         raise CacheError(f"{path} could not be written: {error.strerror or error}.") from None
 
 
-def _replace(path: Path, content: bytes, permissions: int | None) -> None:
+def _replace(path: Path, pieces: Iterable[bytes], permissions: int | None) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        path.write_bytes(content)
+        with path.open("wb") as stream:
+            stream.writelines(pieces)
         return
     if mode is not None and not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied")
     descriptor, temporary = tempfile.mkstemp(prefix=prefix_beside(path), dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
+            stream.writelines(pieces)
             stream.flush()
             os.fsync(descriptor)
         if permissions is None:

@@ -17,7 +17,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
-from artifact_inspector.findings import Severity
+from artifact_inspector.findings import Severity, find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.console import is_width_limited
@@ -46,7 +46,6 @@ from artifact_inspector.report.phrases import (
     describe_verdict,
     plural,
 )
-from artifact_inspector.vocabulary.finding_facts import findings_of
 from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
@@ -295,7 +294,7 @@ def _summary(kernels: Sequence[KernelFacts]) -> Table:
     grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
     grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
     grid.add_row("verdicts", WrappedTexts(_count_values(kernel.verdict or "none" for kernel in kernels)))
-    names_by_kernel = [{(x.code, x.name): x.severity for x in reversed(findings_of(kernel))} for kernel in kernels]
+    names_by_kernel = [{(x.code, x.name): x.severity for x in reversed(find_findings(kernel))} for kernel in kernels]
     counts = Counter(name for names in names_by_kernel for name in names)
     warned = {name for names in names_by_kernel for name, severity in names.items() if severity is Severity.WARNING}
     if counts:

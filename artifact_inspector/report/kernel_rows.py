@@ -13,12 +13,12 @@ from rich.text import Text
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
+from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import POSSIBLE_ERRORS
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.phrases import mma_count
 from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.vocabulary.finding_facts import findings_of
 from artifact_inspector.vocabulary.selection import is_severe
 
 LIMIT_GAP = ", "
@@ -54,7 +54,7 @@ def _limits(kernel: KernelFacts) -> str:
     spilled = kernel.resources.spill_bytes.value
     names = [
         ("possible error: " if x.code in POSSIBLE_ERRORS else "") + x.name.replace("-", " ")
-        for x in findings_of(kernel)
+        for x in find_findings(kernel)
     ]
     names += ["does not fit"] if kernel.occupancy is not None and kernel.occupancy.blocks == 0 else []
     first = sorted(dict.fromkeys(names), key=lambda name: name != "does not fit")

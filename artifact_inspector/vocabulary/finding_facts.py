@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.vocabulary.fact import Category, Direction, Subject, kernel_fact
 
@@ -13,14 +13,9 @@ FROM_REGISTERS = frozenset({"AI007", "AI008"})
 """Findings that need the registers: spills, and occupancy that they limit."""
 
 
-def findings_of(kernel: KernelFacts) -> tuple[Finding, ...]:
-    """The findings of a kernel, which several facts and documents show."""
-    return kernel.derive("findings", lambda: find_findings(kernel))
-
-
 def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
     """The first kernel with what limits it, as a sentence; None if no finding says what."""
-    first = find_first(findings_of(kernels[0])) if kernels else None
+    first = find_first(find_findings(kernels[0])) if kernels else None
     artifact = kernels[0].artifact if kernels else None
     return f"{artifact.display_name} {artifact.hash[:8]}: {first.remark.message}" if artifact and first else None
 
@@ -28,7 +23,7 @@ def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
 @kernel_fact("findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings")
 def findings(of: Subject) -> tuple[str, ...]:
     """Codes of the findings, without those on registers."""
-    return tuple(sorted({finding.code for finding in findings_of(of.kernel)} - FROM_REGISTERS))
+    return tuple(sorted({finding.code for finding in find_findings(of.kernel)} - FROM_REGISTERS))
 
 
 @kernel_fact(
@@ -39,4 +34,4 @@ def findings_on_registers(of: Subject) -> tuple[str, ...] | None:
     """Codes of the findings on registers; None where the registers are unknown."""
     if of.kernel.resources.registers.value is None:
         return None
-    return tuple(sorted({finding.code for finding in findings_of(of.kernel)} & FROM_REGISTERS))
+    return tuple(sorted({finding.code for finding in find_findings(of.kernel)} & FROM_REGISTERS))

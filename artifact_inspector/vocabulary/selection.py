@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.records import artifact_size, artifact_time
-from artifact_inspector.findings import RULES, Rule, Severity
+from artifact_inspector.findings import RULES, Rule, Severity, find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.model.text import parse_integer, split_option_values
-from artifact_inspector.vocabulary.finding_facts import findings_of
 
 Key = Callable[[KernelFacts], float | str | tuple[int, ...] | None]
 _WRONG = ("AI025",)
@@ -30,7 +29,7 @@ def cost_of(kernel: KernelFacts) -> tuple[int, ...]:
 
 
 def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:
-    findings, spilled = findings_of(kernel), kernel.resources.spill_bytes.value or 0
+    findings, spilled = find_findings(kernel), kernel.resources.spill_bytes.value or 0
     first = find_first(findings)
     codes = {finding.code for finding in findings}
     rank = _NO_FINDING if first is None else next(rule.consequence.rank for rule in RULES if rule.code == first.code)
@@ -82,7 +81,7 @@ def is_selected(kernel: KernelFacts, codes: set[str], verdicts: set[str], severi
         return False
     if not codes and severity is None:
         return True
-    all_findings = findings_of(kernel)
+    all_findings = find_findings(kernel)
     of_codes = [finding for finding in all_findings if not codes or finding.code in codes]
     return any(severity is None or finding.severity.value == severity for finding in of_codes)
 

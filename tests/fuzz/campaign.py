@@ -24,7 +24,7 @@ from artifact_inspector.comparison.baseline import record
 from artifact_inspector.facts import reading
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.report.json.baseline import baseline_document, baseline_text
+from artifact_inspector.report.json.baseline import baseline_text, recorded_text
 from tests.fuzz.checks import SECONDS, EscapeError, check_kernel, check_text, check_verdicts, describe, within
 from tests.fuzz.corpus import kernels, texts
 from tests.fuzz.mutants import damage, truncate
@@ -202,6 +202,6 @@ def _whole(path: Path) -> _Whole:
     (place / "away").mkdir()
     (kernel,) = check_kernel(place / "cache")
     records = [record(kernel, lambda _: None)]
-    text = baseline_text(baseline_document(records))
+    text = "".join(baseline_text(map(recorded_text, records)))
     (place / "away" / "baseline.json").write_text(text, encoding="utf-8")
     return _Whole(place / "cache", place / "away", describe(kernel))

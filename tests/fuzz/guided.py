@@ -150,12 +150,14 @@ def _seeds(name: str) -> list[bytes]:
 
 def _baselines() -> list[bytes]:
     from artifact_inspector.comparison.baseline import record
-    from artifact_inspector.report.json.baseline import baseline_document, baseline_text
+    from artifact_inspector.report.json.baseline import baseline_text, recorded_text
     from tests.fuzz.checks import check_kernel
     from tests.fuzz.corpus import kernels
 
     found = check_kernel(min(kernels(), key=lambda path: -kernels()[path]).parent)
-    return [baseline_text(baseline_document([record(kernel, lambda _: None)])).encode() for kernel in found[:1]]
+    return [
+        "".join(baseline_text(map(recorded_text, [record(kernel, lambda _: None)]))).encode() for kernel in found[:1]
+    ]
 
 
 def _watch(name: str, arguments: Sequence[str]) -> None:

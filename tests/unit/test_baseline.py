@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from saved import FIXTURES, saved
 
+from artifact_inspector.api.baseline_records import record_kernels
 from artifact_inspector.comparison.baseline import Baseline, compare_with_baseline, lines_of, record
 from artifact_inspector.comparison.corpus import Corpus, Degree
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
-from artifact_inspector.files.cache import open_cache
-from artifact_inspector.report.json import encode
-from artifact_inspector.report.json.baseline import baseline_document, baseline_text, parse_baseline
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.index import Index
+from artifact_inspector.report.json.baseline import baseline_text, parse_baseline, recorded_text
 from artifact_inspector.vocabulary.rows import summarise
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
@@ -28,7 +31,7 @@ MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
 def recorded(path: Path) -> Baseline:
     """A baseline of a cache that has been written and read again."""
     records = [record(kernel, lambda _: None) for kernel in inspect_cache(open_cache(path))]
-    return parse_baseline(baseline_text(baseline_document(records)), "b.json")
+    return parse_baseline("".join(baseline_text(map(recorded_text, records))), "b.json")
 
 
 def held(baseline: Baseline, path: Path, **arguments: Any) -> Corpus:
@@ -65,9 +68,33 @@ def test_what_is_written_reads_as_what_was_recorded() -> None:
     )
 
 
+def test_records_are_kept_without_the_path_of_their_source(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(MATMUL, cache / "copy")  # equal but for the directory, which is part of no record
+    artifacts, read = open_cache(cache).entries, list[str]()
+
+    def inspect(some: Sequence[Artifact]) -> Iterator[KernelFacts]:
+        for artifact in some:
+            read.append(artifact.directory)
+            yield inspect_artifact(artifact)
+
+    def text(find: Callable[[str], str | None]) -> str:
+        records = record_kernels(artifacts, inspect, find, lambda: Index(tmp_path / "index", print), lambda _: True)
+        return "".join(baseline_text(part.text for part in records))
+
+    first = text(lambda _: None)
+    assert first == "".join(
+        baseline_text(recorded_text(record(inspect_artifact(x), lambda _: None)) for x in artifacts)
+    )
+    assert (len(read), text(lambda _: None)) == (2, first)
+    assert text(lambda _: 'a "path".py') == first.replace('"matmul_grouped.py"', json.dumps('a "path".py'))
+    assert len(read) == 2
+
+
 def test_every_fact_stands_on_a_line_of_its_own() -> None:
     kernel = saved("3.6.0/sm_80/matmul_grouped").facts
-    lines = baseline_text(baseline_document([record(kernel, lambda _: None)])).splitlines()
+    lines = "".join(baseline_text(map(recorded_text, [record(kernel, lambda _: None)]))).splitlines()
     rows = [line.strip().rstrip(",") for line in lines if '{"key"' in line]
     assert [json.loads(row)["key"] for row in rows] == [row.key for row in summarise(kernel).rows]
 
@@ -237,7 +264,9 @@ def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None
     ],
 )
 def test_a_damaged_record_is_refused(field: str, value: object) -> None:
-    document: Any = encode(baseline_document([record(saved("3.6.0/sm_80/softmax").facts, lambda _: None)]))
+    document: Any = json.loads(
+        "".join(baseline_text(map(recorded_text, [record(saved("3.6.0/sm_80/softmax").facts, lambda _: None)])))
+    )
     document["kernels"][0][field] = value
     with pytest.raises(CacheError, match="damaged"):
         parse_baseline(json.dumps(document), "b.json")

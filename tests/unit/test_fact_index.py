@@ -18,6 +18,7 @@ import pytest
 from saved import FIXTURES, Saved, saved_kernels
 from typer.testing import CliRunner
 
+from artifact_inspector import findings
 from artifact_inspector.cli import app
 from artifact_inspector.facts import fact_index, inspection, workers
 from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
@@ -28,14 +29,13 @@ from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.digests import snapshot_files
 from artifact_inspector.files.index import INDEX_VARIABLE, Index
-from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.findings import Finding
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.cache import cache_document, write_cache
-from artifact_inspector.vocabulary import finding_facts
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 
@@ -117,6 +117,25 @@ def test_a_kernel_is_the_same_looked_up_as_found(cache: Path, index: Path, read:
     found = recall(cache, index, None)
     assert read == {}
     assert found == [inspection.inspect_artifact(entry) for entry in open_cache(cache).entries]
+
+
+def test_equal_kernels_are_read_once_and_keep_their_own_paths(
+    cache: Path, index: Path, read: Counter[str], tmp_path: Path
+) -> None:
+    for file in cache.rglob("*.ptx"):
+        file.write_text("no PTX at all {")
+    for number in range(2):
+        shutil.copytree(cache / SOME[0], cache / f"again{number}")
+    found = recall(cache, index, None)
+    assert (read.total(), len(found)) == (len(SOME), len(SOME) + 2)
+    for kernels in (found, recall(cache, index, None), recall(cache, index, None, packs=True)):
+        assert all(kernels)
+        for kernel in kernels:
+            directory = kernel.artifact.directory
+            assert kernel == inspection.inspect_artifact(kernel.artifact)
+            assert {facts.file.rpartition("/")[0] for facts in kernel.stages.values()} == {directory}
+            assert {problem.path.rpartition("/")[0] for problem in kernel.problems} == {directory}
+    assert entries(index) == len(SOME)
 
 
 PARTITIONED = [kernel for kernel in saved_kernels() if "warp_speciali" in kernel.path][:2]
@@ -457,12 +476,14 @@ def test_a_kernel_that_was_read_leaves_no_cycles() -> None:
 def test_the_row_of_a_kernel_is_made_once(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[str] = Counter()
 
+    real = findings._apply_rules
+
     def found(kernel: KernelFacts) -> tuple[Finding, ...]:
         made[kernel.artifact.directory] += 1
-        return find_findings(kernel)
+        return real(kernel)
 
     recall(cache, index, CacheReport.view)
-    monkeypatch.setattr(finding_facts, "find_findings", found)
+    monkeypatch.setattr(findings, "_apply_rules", found)
     kernels = recall(cache, index, CacheReport.view)
     assert to_text(CacheReport(open_cache(cache), kernels, is_narrowed=False), 200)
     assert made == Counter(kernel.artifact.directory for kernel in kernels)

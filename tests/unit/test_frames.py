@@ -27,7 +27,7 @@ from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.markdown import corpus_markdown
 from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
 from artifact_inspector.report.json import as_text
-from artifact_inspector.report.json.baseline import baseline_document, baseline_text
+from artifact_inspector.report.json.baseline import baseline_text, recorded_text
 from artifact_inspector.report.json.comparison import corpus_document
 from artifact_inspector.report.remarks import GATE_RULES, change_remarks
 
@@ -108,7 +108,7 @@ def test_an_annotation_is_one_line(corpus: Corpus) -> None:
 def test_a_baseline_orders_nothing() -> None:
     (artifact,) = open_cache(FIXTURES / "3.6.0" / "sm_80" / "softmax").entries
     named = replace(artifact, name="##[error]x", display_name="##[error]x")
-    text = baseline_text(baseline_document([record(inspect_artifact(named), lambda _: None)]))
+    text = "".join(baseline_text(map(recorded_text, [record(inspect_artifact(named), lambda _: None)])))
     assert_harmless(text)
     assert json.loads(text)["kernels"][0]["name"] == "##[error]x"
 

@@ -11,17 +11,20 @@ import pytest
 from launched import gemv
 from saved import FIXTURES
 
-from artifact_inspector.api import launches
+from artifact_inspector.api import launches, workloads
 from artifact_inspector.api.advice import diagnose_launches
 from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.ranking_problems import rank_recorded, rank_variants
 from artifact_inspector.cli._loading import open_cache_or_fail
+from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.cta_order import CtaOrder, Wave
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_counters import CounterRange
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of, parse_recorded
 from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.tensor_values import MAX_INLINE_ELEMENTS
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.prediction import describe_counters, describe_order
 
 
@@ -46,11 +49,35 @@ def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
         ran.append(entry.requested_kernel)
         return (LaunchRequest((1,), {}, "one"), LaunchRequest((2,), {}, "two")), ()
 
-    monkeypatch.setattr(launches, "run_workload", run)
+    monkeypatch.setattr(workloads, "run_workload", run)
     for name in places:
         assert launches.recorded_launches(open_cache(root), name) == (LaunchRequest((1,), {}, None),)
     assert launches.recorded_launches(open_cache(root), None) == ()  # which of the two is not said
     assert tuple(ran) == places
+
+
+def test_a_workload_is_captured_once_for_each_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "")
+    values, ran = list(range(MAX_INLINE_ELEMENTS + 1)), list[str]()
+
+    def run(entry: Artifact, out: Path) -> tuple[tuple[LaunchRequest, ...], tuple[()]]:
+        ran.append(str(entry.target))
+        tensor = {"dtype": "int32", "shape": [len(values)], "values": values}
+        out.mkdir(exist_ok=True)
+        add_to_manifest(out, (), [{"kernel": "k", "hash": "a" * 64, "grid": [2], "args": {"x": tensor}}])
+        return parse_recorded(read_launches(out), out), ()
+
+    monkeypatch.setattr(workloads, "run_workload", run)
+    root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {}})
+    (entry,) = open_cache(root).entries
+    first, again = workloads.kept_workload(entry), workloads.kept_workload(entry)
+    assert ran == ["sm_80"]
+    assert [launch.arguments["x"].values.elements.tolist() for launch in (*first, *again)] == [values] * 2
+    workloads.kept_workload(replace(entry, target=parse_target("sm_90")))
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "off")
+    workloads.kept_workload(entry)
+    assert ran == ["sm_80", "sm_90", "sm_80"]
 
 
 @pytest.mark.long

@@ -5,12 +5,13 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.writer import write_bytes, write_text
+from artifact_inspector.files.writer import write_bytes, write_pieces, write_text
 
 
 def test_a_file_is_replaced_in_one_step_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -29,6 +30,18 @@ def test_a_new_file_gets_the_permissions_that_any_new_file_gets(tmp_path: Path) 
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new", "other", "tool")]
     assert modes[0] == modes[1]
     assert modes[2] == 0o755
+
+
+def test_if_a_piece_cannot_be_made_the_old_file_stays(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"half of"
+        raise SystemExit(3)
+
+    path = tmp_path / "facts.json"
+    path.write_text("old")
+    with pytest.raises(SystemExit):
+        write_pieces(path, pieces())
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("facts.json", "old")]
 
 
 def test_on_a_full_disk_the_old_file_stays_and_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -74,5 +87,5 @@ def test_a_command_writes_by_way_of_it(command: str) -> None:
     import artifact_inspector.cli
 
     text = Path(artifact_inspector.cli.__file__).with_name(f"{command}.py").read_text()
-    assert "write_text(" in text
+    assert "write_text(" in text or "write_pieces(" in text
     assert ".write_text(" not in text

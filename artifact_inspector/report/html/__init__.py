@@ -7,7 +7,7 @@ cache is not trusted: templates escape it, and scripts read it as JSON.
 from __future__ import annotations
 
 from artifact_inspector.report.html.kernel import KernelView, make_detail, view_kernel
-from artifact_inspector.report.html.pages import cache_page, corpus_page, matrix_page
+from artifact_inspector.report.html.pages import cache_page, corpus_page, matrix_page, view_row
 from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 from artifact_inspector.report.html.table_page import MAX_DETAILS, name_details
 
@@ -23,4 +23,5 @@ __all__ = [
     "matrix_page",
     "name_details",
     "view_kernel",
+    "view_row",
 ]

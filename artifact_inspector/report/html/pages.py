@@ -32,16 +32,18 @@ from artifact_inspector.report.html.table_page import (
     TablePage,
     TableRow,
     Tally,
+    figure_cells,
     kernel_table,
     name_details,
     render_pages,
     tallies,
 )
+from artifact_inspector.report.kernel_rows import kernel_cells
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.finding_facts import describe_limit
 from artifact_inspector.vocabulary.names import STEPS
-from artifact_inspector.vocabulary.selection import sort_kernels
+from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_form, label_forms
 
 
@@ -69,6 +71,14 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
         findings={} if views else dict(zip(names, map(_view_findings, kernels), strict=True)),
     )
     return render_pages(book, details, is_single=is_single)
+
+
+def view_row(kernel: KernelFacts) -> None:
+    """Compute what a page without detail pages shows of a kernel."""
+    kernel_cells(kernel)
+    figure_cells(kernel)
+    cost_of(kernel)
+    _ = kernel.program, kernel.verdict
 
 
 def _view_findings(kernel: KernelFacts) -> list[dict[str, object]]:

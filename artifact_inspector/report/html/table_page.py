@@ -79,21 +79,25 @@ _SHARED_COLUMNS = ("target", "triton")
 def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> TableData:
     """A line for each kernel. `ids`: ids of their detail pages; empty for none. `labels`: of their variants."""
     rows = make_rows(kernels, labels)
-    facts = columns()
     heads = [
         TableColumn(*definition, is_number=False, is_group=name in _GROUP_COLUMNS)
         for name, definition in _TEXT_COLUMNS.items()
     ]
     figures = [
         TableColumn(fact.column.name, fact.column.heading, fact.column.unit, True, worse=_WORSE[fact.direction])
-        for fact in facts
+        for fact in columns()
         if fact.column is not None
     ]
     lines = [
-        TableRow(name, (*_text_cells(row, label, kernel), *(_cell(figure_of(fact, kernel)) for fact in facts)))
+        TableRow(name, (*_text_cells(row, label, kernel), *figure_cells(kernel)))
         for name, row, label, kernel in zip(ids, rows, labels, kernels, strict=True)
     ]
     return _drop_empty_columns(TableData("kernels", (*heads, *figures), tuple(lines)))
+
+
+def figure_cells(kernel: KernelFacts) -> tuple[Value, ...]:
+    """The cells with figures of the line of a kernel."""
+    return kernel.derive("figures", lambda: tuple(_cell(figure_of(fact, kernel)) for fact in columns()))
 
 
 _TEXT_COLUMNS = {

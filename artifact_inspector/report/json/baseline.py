@@ -6,7 +6,7 @@ Each row has its own line, so that changes of a baseline can be reviewed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,17 +108,30 @@ class CheckDocument(Document):
     problems: tuple[SideProblem, ...]
 
 
-def baseline_document(kernels: Iterable[BaselineKernel]) -> BaselineDocument:
-    """The records of some kernels, in a stable order."""
-    ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
-    kernel_documents = tuple(map(RecordedKernelDocument, ordered))
-    keys = tuple(fact.key for fact in FACTS)
-    return BaselineDocument(generator=__version__, fact_keys=keys, kernels=kernel_documents)
+SOURCE_LINE = '"source": {},'
+"""The line of a record with its source file."""
 
 
-def baseline_text(document: BaselineDocument) -> str:
-    """The document with one line for each fact, in ASCII."""
-    return escape_text(_format_lines(encode(document), "") + "\n")
+def record_order(artifact: Artifact) -> tuple[str, ...]:
+    """Sort key of the records of a baseline."""
+    return artifact.display_name, "" if artifact.target is None else str(artifact.target), artifact.hash
+
+
+def baseline_text(records: Iterable[str]) -> Iterator[str]:
+    """The parts of a baseline with some records in order: one line for each fact, in ASCII."""
+    document = BaselineDocument(generator=__version__, fact_keys=tuple(fact.key for fact in FACTS), kernels=())
+    text = _format_lines({**encode(document), "kernels": [{}]}, "")
+    part, _, tail = escape_text(text + "\n").rpartition("{}")
+    for record in records:
+        yield part
+        yield record
+        part = ",\n    "
+    yield tail
+
+
+def recorded_text(kernel: BaselineKernel) -> str:
+    """A record as part of a baseline."""
+    return escape_text(_format_lines(encode(RecordedKernelDocument(kernel)), "    "))
 
 
 def check_document(

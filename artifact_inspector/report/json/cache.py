@@ -49,7 +49,6 @@ from artifact_inspector.report.json._encoding import (
 )
 from artifact_inspector.report.phrases import VERDICTS
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.finding_facts import findings_of
 from artifact_inspector.vocabulary.rows import summarise
 
 if TYPE_CHECKING:
@@ -397,7 +396,7 @@ def kernel_document(
         partition_barriers=() if kernel.partition_schedule is None else kernel.partition_schedule.barriers,
         loads=kernel.widths,
         cache_policies=kernel.policies,
-        findings=findings_of(kernel),
+        findings=find_findings(kernel),
         remarks=kernel.remarks,
         stages={
             stage.stage: StageDocument(
