@@ -2,8 +2,7 @@
 
 `facts/<fact>.json` holds the fact of each kernel, stage or region, one entry a line; what is None, empty or
 false is left out. A failure shows the old and the new value. `--update-golden` writes the files anew, and the
-diff of a commit then shows what changed. Canonical texts and timelines are too long, so `facts.json` keeps
-digests of them.
+diff of a commit then shows what changed. Timelines are in `scenes/`, canonical texts in `canonical/`.
 """
 
 from __future__ import annotations
@@ -17,21 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from digests import digest_of
 from goldens import differences, plain
 from saved import saved, saved_kernels
 
-from artifact_inspector.comparison.matching import digest_of as text_digest_of
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
-from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.facts.timetable import find_timetable
-from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
 FOLDER = Path(__file__).parent / "facts"
-DIGESTS = Path(__file__).parent / "facts.json"
 PATHS = [kernel.path for kernel in saved_kernels()]
 
 
@@ -109,17 +103,3 @@ def test_every_fact_has_a_file(request: pytest.FixtureRequest) -> None:
         for name, values in current().items():
             (FOLDER / f"{name}.json").write_text(written(values), encoding="utf-8")
     assert {file.stem for file in FOLDER.glob("*.json")} == set(current())
-
-
-def digests(path: str) -> dict[str, str | None]:
-    kernel = saved(path)
-    texts = {f"{stage.value}.text": text_digest_of(kernel.artifact, stage) for stage in kernel.facts.stages}
-    return {**texts, "scene": digest_of(repr(find_scene(kernel.facts)))}
-
-
-def test_canonical_texts_and_timelines_are_what_they_were(request: pytest.FixtureRequest) -> None:
-    found = {path: digests(path) for path in PATHS}
-    if request.config.getoption("--update-golden", default=False):
-        DIGESTS.write_text(written(found), encoding="utf-8")
-    assert found == json.loads(DIGESTS.read_text(encoding="utf-8"))
-    assert {stage for path in PATHS for stage in saved(path).facts.stages} >= set(Stage) - {Stage.SASS}

@@ -55,7 +55,7 @@ def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool
     known = set(known)
     pieces: dict[tuple[str, bool], list[str]] = {}
     for test in dict.fromkeys(tests):
-        if test in known:  # a digest of all of a kernel's facts is its own piece: it tells most for its time
+        if test in known:  # the facts of a kernel are a piece of their own: they tell most for their time
             pieces.setdefault((piece_of(test), test.startswith(DIGESTS)), []).append(test)
     stem, room = Path(mutant.file).stem, Path(mutant.file).parts[-2]
     own = (mutant.file, f"tests/unit/test_{stem}.py", f"tests/unit/test_{room}_{stem}.py")
