@@ -346,6 +346,29 @@ def test_the_package_keeps_its_line_budget() -> None:
     assert sum(seen(module).text.count("\n") for module in MODULES) <= int(budget.replace(",", ""))
 
 
+STARTED = ("cli", "serving", "facts", "files", "formats", "report")
+"""Packages whose imports a start pays for; tests/unit/test_function_graph.py and tests/bench measure them."""
+
+
+def test_an_import_inside_a_function_has_its_reason_beside_it() -> None:
+    unexplained = []
+    for module in MODULES:
+        if module.parent == PACKAGE or module.relative_to(PACKAGE).parts[0] in STARTED:
+            continue
+        lines = seen(module).text.splitlines()
+        for number, line in enumerate(lines, 1):
+            is_import = re.match(r" +(from artifact_inspector\S* import|import artifact_inspector)", line)
+            above = [text for text in lines[max(0, number - 3) : number] if "#" in text or "TYPE_CHECKING" in text]
+            if is_import and not above and not is_for_type_checking(lines, number):
+                unexplained.append(f"{module.relative_to(PACKAGE)}:{number}")
+    assert unexplained == []
+
+
+def is_for_type_checking(lines: list[str], number: int) -> bool:
+    outer = next((text for text in reversed(lines[: number - 1]) if text.strip() and not text.startswith(" ")), "")
+    return outer.startswith("if TYPE_CHECKING")
+
+
 def test_a_dataclass_is_a_value_or_one_pass_fills_it_in() -> None:
     open_ = {
         name

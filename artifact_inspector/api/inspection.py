@@ -277,8 +277,8 @@ class Inspection(Tabular):
             UsageError: there is no such stage or region; the remedy lists them.
         """
         __tracebackhide__ = True
-        from artifact_inspector.facts.graph import graph_of
-        from artifact_inspector.report.exchange.graph import to_networkx
+        from artifact_inspector.facts.graph import graph_of  # few callers draw graphs
+        from artifact_inspector.report.exchange.graph import to_networkx  # which lists need not load
 
         graph_stage = None if stage is None else self.stage(stage).stage
         return to_networkx(graph_of(self.details.artifact, graph_stage, region))

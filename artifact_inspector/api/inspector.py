@@ -14,6 +14,7 @@ from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.selection import parse_filters, select_kernels
 from artifact_inspector.files.cache import cache_in_memory, open_location
+from artifact_inspector.files.objdump import binary_disassembler
 
 MAX_NAMES = 8
 
@@ -56,8 +57,4 @@ def inspect(kernel: object, *, name: str | None = None, target: str | None = Non
             f"{len(artifacts)} kernels match in {cache.title}: {', '.join([*titles][:MAX_NAMES])}{omitted}.",
             "Select one: inspect(path, name=…, target=…), or give the directory of its entry.",
         )
-    if not sass:
-        return Inspection(inspect_artifact(artifacts[0]), cache)
-    from artifact_inspector.files.objdump import binary_disassembler
-
-    return Inspection(inspect_artifact(artifacts[0], binary_disassembler()), cache)
+    return Inspection(inspect_artifact(artifacts[0], binary_disassembler() if sass else None), cache)

@@ -26,6 +26,7 @@ from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
 from artifact_inspector.files.cache import cache_in_memory
 from artifact_inspector.files.objdump import binary_disassembler
+from artifact_inspector.hardware.targets import parse_target
 
 _LAUNCH_KEYWORDS = frozenset(("grid", "warmup"))
 
@@ -194,8 +195,6 @@ def _device_name() -> str | None:
         name: str = torch.cuda.get_device_name()
     except (ImportError, RuntimeError, AssertionError):
         return None
-    from artifact_inspector.hardware.targets import parse_target
-
     for name_part in name.split():
         try:
             parse_target(name_part)

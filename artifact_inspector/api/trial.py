@@ -8,22 +8,26 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
+from artifact_inspector.comparison.matching import Axis, match
+from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.compile import KernelState, compile_states, older_kernel_state
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.variations import recorded_compile
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.selection import select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.index import index_opener
+from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.targets import parse_target
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.launch_requests import LaunchRequest
-    from artifact_inspector.report.change_effect import EffectReport
+from artifact_inspector.report.change_effect import EffectReport
 
 
 def try_change(
@@ -170,13 +174,6 @@ def _compare_entries(
     roots: Sequence[Path],
     launch: LaunchRequest | None,
 ) -> EffectReport:
-    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
-    from artifact_inspector.comparison.reach import find_reach
-    from artifact_inspector.facts.inspection import inspect_artifact
-    from artifact_inspector.files.disassembly import find_disassembler
-    from artifact_inspector.files.objdump import binary_disassembler
-    from artifact_inspector.report.change_effect import EffectReport
-
     config = "" if row.config is None else f" {row.config}"
     name = f"{new_entry.display_name} for {row.target}{config}"
     entries = tuple(entry_directory(entry) for entry in (old_entry, new_entry))
@@ -230,8 +227,6 @@ def _find_counterpart(kernel: Artifact, cache: Cache, name: str | None) -> Artif
             f"{cache.root} has no {kernel.display_name} for {kernel.target}.", "Give the entry: CACHE:HASH."
         )
     if len(artifacts) > 1:
-        from artifact_inspector.comparison.matching import Axis, match
-
         pairs = match(artifacts, [kernel], (Axis.VERSION,)).pairs
         if len(pairs) == 1:
             return pairs[0][0].artifact

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.api.records import Tabular
+from artifact_inspector.compiling.ask.hooks import report_compiles
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, cache_in_memory
 from artifact_inspector.report.cache_report import CacheReport
@@ -112,8 +113,6 @@ def watch() -> Iterator[Watched]:
         >>> kernels[0].verdict  # doctest: +SKIP
         'single'
     """
-    from artifact_inspector.compiling.ask.hooks import report_compiles
-
     watched = Watched()
     with report_compiles(watched.add) as limit:
         watched.limit = limit

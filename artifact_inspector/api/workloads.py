@@ -65,7 +65,7 @@ def run_workload(
         varied: constant or option → values; every combination is launched.
         configs: `all`, or how many of the workload's configurations; None for that of the kernel.
     """
-    from artifact_inspector.compiling.ask.running import capture_program
+    from artifact_inspector.compiling.ask.running import capture_program  # few launches run a workload
 
     assert entry.target is not None
     program = _PROGRAM.format(
@@ -100,9 +100,8 @@ for config in [{{**config, **tried}} for config in {configs} for tried in combin
 
 
 def _failed_variant(kernel: CapturedKernel) -> FailedConfiguration:
-    from artifact_inspector.execution.timing.variations import (
-        FailedConfiguration,
-    )  # this import loads the compiler modules
+    # this import loads the compiler modules
+    from artifact_inspector.execution.timing.variations import FailedConfiguration
 
     options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
     arguments = {**kernel.constexprs, **options}

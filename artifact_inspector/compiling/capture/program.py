@@ -36,7 +36,7 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
 
     # the stand-ins take a quarter of the time to import: most processes of a program launch nothing
     def install_triton() -> None:
-        from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
+        from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn  # see above
 
         directory = Path(settings["directory"])
         TritonStandIn(
@@ -49,7 +49,7 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
         ).install()
 
     def install_torch() -> None:
-        from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
+        from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn  # see above
 
         TorchStandIn(targets[0], recorder).install()
 

@@ -215,7 +215,7 @@ def _compile_into(
     if request.get("untrusted"):
         _limit_process(request, staging)
     if request.get("is_retargeted"):
-        from artifact_inspector.compiling.worker.triton3 import repeat_tensor_passes
+        from artifact_inspector.compiling.worker.triton3 import repeat_tensor_passes  # Triton 3 only
 
         repeat_tensor_passes(target)
     log: list[str] = []

@@ -42,7 +42,7 @@ if os.environ.get(SETTING):
     # the interpreter may have another version of this package installed
     sys.meta_path.insert(0, _PackageFinder(settings["own"]))
     sys.path.extend(settings.get("import_paths", ()))
-    from artifact_inspector.compiling.capture.program import install_import_hooks
+    from artifact_inspector.compiling.capture.program import install_import_hooks  # captured programs only
 
     install_import_hooks(settings)
     _run_next_sitecustomize()
