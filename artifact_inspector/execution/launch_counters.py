@@ -25,7 +25,7 @@ from typing import Any
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR
-from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.program import ProgramStep, StepKind
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.files.binaries import read_cubin
@@ -116,11 +116,11 @@ class Counters:
         return total / (bytes_read + bytes_written)
 
 
-LOCAL_KINDS = ("local_load", "local_store")
+LOCAL_KINDS: tuple[StepKind, ...] = ("local_load", "local_store")
 """Kinds of steps that access local memory, where registers are spilled."""
-COPY_KINDS = ("copy",)
+COPY_KINDS: tuple[StepKind, ...] = ("copy",)
 """Kinds of steps that copy from global to shared memory."""
-_INSTRUCTION_KINDS: Mapping[str, tuple[str, ...]] = {
+_INSTRUCTION_KINDS: Mapping[str, tuple[StepKind, ...]] = {
     "tensor_instructions": ("tensor",),
     "global_load_instructions": ("global_load",),
     "global_store_instructions": ("global_store",),
@@ -136,16 +136,16 @@ _INSTRUCTION_KINDS: Mapping[str, tuple[str, ...]] = {
     "local_store_instructions": ("local_store",),
     "barriers": ("barrier",),
 }
-_SECTOR_COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+_SECTOR_COUNTERS: Mapping[str, tuple[str, tuple[StepKind, ...]]] = {
     "global_load_sectors": ("sectors", ("global_load", "copy")),
     "global_load_sectors_ideal": ("sectors_ideal", ("global_load", "copy")),
     "global_store_sectors": ("sectors", ("global_store",)),
     "global_store_sectors_ideal": ("sectors_ideal", ("global_store",)),
     "global_atomic_sectors": ("sectors", ("global_reduction", "global_atomic")),
 }
-_GLOBAL_KINDS = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
-_READING_KINDS = ("global_load", "copy", "tensor_load", "scalar_load")
-_WRITING_KINDS = ("global_store", "global_reduction", "global_atomic", "tensor_store")
+_GLOBAL_KINDS: tuple[StepKind, ...] = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
+_READING_KINDS: tuple[StepKind, ...] = ("global_load", "copy", "tensor_load", "scalar_load")
+_WRITING_KINDS: tuple[StepKind, ...] = ("global_store", "global_reduction", "global_atomic", "tensor_store")
 _SECTORS_ON_AMD = "AMD caches transfer whole lines: see cache_lines"
 NOT_ON_AMD: Mapping[str, str] = {
     **dict.fromkeys(_SECTOR_COUNTERS, _SECTORS_ON_AMD),

@@ -20,7 +20,12 @@ from artifact_inspector.execution.amdgcn.memory import MEMORY
 from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, is_scalar, scalar_or_vector_run
 from artifact_inspector.execution.amdgcn.retry_loops import build_retry_test, find_retry_tests
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
+from artifact_inspector.execution.interpreter.program import (
+    MALFORMED_OPERAND_ERRORS,
+    DecodedProgram,
+    ProgramStep,
+    StepKind,
+)
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
 from artifact_inspector.execution.interpreter.values import UnknownValue, is_entirely_unknown
 from artifact_inspector.formats.amdgcn import parser as language
@@ -32,7 +37,7 @@ from artifact_inspector.model import EventKind, Function, Instruction, Module
 SEMANTICS: Mapping[Action, RunBuilder] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
 """Action → builder of its run."""
 
-_STEP_KINDS: Mapping[EventKind, str] = {
+_STEP_KINDS: Mapping[EventKind, StepKind] = {
     EventKind.GLOBAL_LOAD: "global_load", EventKind.ASYNC_COPY: "copy",
     EventKind.GLOBAL_STORE: "global_store",
     EventKind.SHARED_LOAD: "shared_load", EventKind.SHARED_STORE: "shared_store", EventKind.MATRIX: "tensor",
@@ -160,7 +165,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     )
 
 
-def _step_kind(statement: AmdgcnStatement, instruction: Instruction) -> str:
+def _step_kind(statement: AmdgcnStatement, instruction: Instruction) -> StepKind:
     if instruction.kind is EventKind.ATOMIC:
         return "shared_atomic" if statement.base.startswith("ds_") else "global_atomic"
     return _STEP_KINDS.get(instruction.kind, "")

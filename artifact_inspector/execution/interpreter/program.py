@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 MALFORMED_OPERAND_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
+
+StepKind: TypeAlias = Literal[
+    "", "global_load", "global_store", "global_atomic", "global_reduction", "copy", "tensor_load", "tensor_store",
+    "scalar_load", "shared_load", "shared_store", "shared_atomic", "matrix_load", "matrix_store", "local_load",
+    "local_store", "barrier", "warp_sync", "tensor",
+]  # fmt: skip
+"""The counter that an instruction belongs to; mypy rejects a comparison with any other word."""
 
 
 class UndecidedPath(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on
@@ -47,8 +54,7 @@ class ProgramStep:
     """Whether `run` accepts affine values (`AffineValue`); otherwise it gets arrays."""
     ignores_inactive_lanes: bool = False
     """Whether it ignores the values of inactive lanes."""
-    kind: str = ""
-    """The counter that it belongs to: `tensor`, `global_load` …"""
+    kind: StepKind = ""
     is_supported: bool = True
     """False if the opcode is not supported: its results are unknown."""
     assumes_swap: bool = False

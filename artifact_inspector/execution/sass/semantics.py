@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
+from artifact_inspector.execution.interpreter.program import (
+    MALFORMED_OPERAND_ERRORS,
+    DecodedProgram,
+    ProgramStep,
+    StepKind,
+)
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
@@ -38,7 +43,7 @@ SEMANTICS: Mapping[str, RunBuilder] = {
 
 _BRANCHES = frozenset(("BRA", "JMP", "CALL"))
 _UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
-_STEP_KINDS: Mapping[str, str] = {
+_STEP_KINDS: Mapping[str, StepKind] = {
     "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
     "RED": "global_reduction", "REDG": "global_reduction", "ATOM": "global_atomic", "ATOMG": "global_atomic",
     "LDS": "shared_load", "STS": "shared_store", "STSM": "matrix_store", "LDSM": "matrix_load",
@@ -210,7 +215,7 @@ def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:
     return run
 
 
-def _step_kind(statement: SassStatement) -> str:
+def _step_kind(statement: SassStatement) -> StepKind:
     base = statement.base
     if ("MMA" in base and not base.startswith("WARP")) or statement.has_modifier("MMA"):
         return "tensor"
