@@ -43,11 +43,11 @@ OPCODES = OpcodeTable(
         EventKind.BARRIER: "bar. barrier",
         EventKind.GLOBAL_STORE: """
             st$ st. st.global sust wmma.store wmma.global.store multimem.st multimem.global.st
-            cp.async.bulk.global.shared
+            cp.async.bulk.global.shared multimem.global.cp.async.bulk
         """,
         EventKind.ATOMIC: """
             atom red. sured cp.reduce.async.bulk st.async st.shared.async st.global.async multimem.red
-            multimem.global.red
+            multimem.global.red multimem.global.cp.reduce
         """,
         EventKind.LOCAL_LOAD: "ld.local",
         EventKind.LOCAL_STORE: "st.local",
