@@ -121,6 +121,15 @@ def test_an_instruction_computes_what_hardware_does(code: str, expected: int) ->
     assert value(machine, "R1") == expected
 
 
+@pytest.mark.parametrize("mask", [1 << number for number in range(7)] + [0, 0x55, 0x7F])
+def test_a_mask_of_predicates_moves_each_of_the_seven_both_ways(mask: int) -> None:
+    """P2R writes the bits of the mask, of predicates that are all true; R2P writes the predicates of the mask."""
+    packed, _, _ = run(f"MOV R0, 0x7f\nR2P PR, R0, 0x7f\nMOV R2, RZ\nP2R R1, PR, R2, {mask:#x}")
+    assert value(packed, "R1") == mask
+    unpacked, _, _ = run(f"R2P PR, RZ, 0x7f\nMOV R0, 0x7f\nR2P PR, R0, {mask:#x}")
+    assert [bool(value(unpacked, f"P{number}")) for number in range(7)] == [bool(mask >> n & 1) for n in range(7)]
+
+
 def divide(a: int, b: int) -> str:
     """ptxas' unsigned division, as it stands in the matmul's program order."""
     return f"""

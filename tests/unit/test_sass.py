@@ -6,6 +6,7 @@ import pytest
 
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._cache_modifiers import has_cache_modifier
 from artifact_inspector.formats.sass.parser import FORMAT, parse
 from artifact_inspector.model import (
     ControlInfo,
@@ -297,6 +298,8 @@ def test_marks_of_inlined_calls_make_a_chain_innermost_first() -> None:
         ("I2F.F64.S64 R2, R4", "R2 R3", "R4 R5"),
         ("CS2R R4, SRZ", "R4 R5", ""),
         ("R2P PR, R0, 0x3", "P0 P1", "R0"),
+        ("R2P PR, R0, 0x7f", "P0 P1 P2 P3 P4 P5 P6", "R0"),
+        ("P2R R1, PR, R0, 0x7f", "R1", "P0 P1 P2 P3 P4 P5 P6 R0"),
         ("UTMALDG.2D [UR8], [UR4]", "", "UR8 UR9 UR10 UR11 UR4 UR5"),
         ("UTMASTG.2D [UR8], [UR4]", "", "UR8 UR9 UR10 UR4 UR5"),
         ("UBLKCP.S.G [UR4], [UR8], UR6", "", "UR4 UR5 UR8 UR9 UR6"),
@@ -319,6 +322,16 @@ def test_a_warpgroup_product_reads_and_writes_its_share_of_the_tile() -> None:
     # a in registers: 64 × 16 halves over 128 threads
     assert found.results == tile
     assert found.reads == ("R4", "R5", "R6", "R7", "UR8", "UR9", "UR10", "UR11", *tile)
+
+
+@pytest.mark.parametrize("word", ["EF", "EL", "LU", "EU", "NA", "STRONG.GPU", "STRONG.SYS", "WEAK", "CONSTANT", "MMIO"])
+def test_the_policy_of_an_access_is_the_word_of_its_opcode(word: str) -> None:
+    transfer = FORMAT.transfer(one(f"LDG.E.{word}.128 R4, [R2.64]"), NOTHING)
+    assert transfer is not None
+    assert transfer.cache == (word,)
+    policies = {"EF": ["evict_first", "cs"], "EL": ["evict_last"], "STRONG.GPU": ["cg"]}
+    requested = [name for name in ("evict_first", "evict_last", "cs", "cg") if has_cache_modifier(name, transfer.cache)]
+    assert sorted(requested) == sorted(policies.get(word, []))
 
 
 @pytest.mark.parametrize(
