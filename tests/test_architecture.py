@@ -345,7 +345,9 @@ def test_a_module_fits_in_a_head_and_a_function_on_a_page() -> None:
 def test_the_package_keeps_its_line_budget() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     (budget,) = re.findall(r"Package budget: ([\d,]+) lines", page)
-    shares = {name: int(lines.replace(",", "")) for name, lines in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", page, re.M)}
+    shares = {
+        name: int(lines.replace(",", "")) for name, lines in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", page, re.M)
+    }
     lines: Counter[str] = Counter()
     for module in MODULES:
         lines[module.relative_to(PACKAGE).parts[0]] += seen(module).text.count("\n")
