@@ -43,5 +43,7 @@ class Trait(Flag):
     """Requests an instruction order within a loop; its own position has no meaning."""
     COMPARISON = auto()
     """Compares integers."""
+    MAXIMUM = auto()
+    """The larger of two floats. Of a value and itself, it is a copy: LLVM quiets a NaN with it."""
     FLOATING_POINT = auto()
     """Computes on floating-point numbers."""

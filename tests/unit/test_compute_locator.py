@@ -157,3 +157,21 @@ COMPARED = program("""
 def test_integer_operations_count_where_the_round_is_one_of_integers_alone() -> None:
     assert computes(placed(made("L3 I4 I5 S6"), COMPARED)) == [[1]]
     assert computes(placed(made("L3 I4 F5 S6 L7 F8 S9"), TWO)) == [[2], [5]]
+
+
+def test_the_maximum_of_a_value_and_itself_is_no_compute() -> None:
+    reference = program(f"%a = tt.load %q : {P} @3\n%c = arith.maxnumf %a, %z : {T} @4\ntt.store %o, %c : {P} @6")
+    body = """
+\t.loc 1 4 1 ; k.py:4:1
+\tv_dual_max_num_f32 v9, v5, v5 :: v_dual_mov_b32 v8, v7
+\t.loc 1 3 1 ; k.py:3:1
+\tglobal_load_b32 v1, v[2:3], off
+\t.loc 1 4 1 ; k.py:4:1
+\tv_max_num_f32_e32 v1, v1, v1
+\tv_max_num_f32_e32 v1, v9, v1
+\ts_endpgm
+"""
+    head = '\t.amdgcn_target "amdgcn-amd-amdhsa--gfx1250"\n\t.file 1 "k.py"\n\t.type k,@function\nk:\n'
+    code = code_of(Stage.AMDGCN, head + body)
+    ((found,),) = computes(placed(code, reference))
+    assert code.instructions[found].text == "v_max_num_f32_e32 v1, v9, v1"

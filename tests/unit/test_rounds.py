@@ -256,3 +256,30 @@ def test_data_that_only_chooses_what_is_computed_on_and_stored_is_of_a_round() -
     """
     assert shape(body) == [(["%a"], ["%m"])]
     assert shape(body.replace("tensor<64x!tt.ptr<i1>>", "!tt.ptr<i1>")) == []  # one element chooses a way
+
+
+def test_a_copy_belongs_to_the_matrix_operation_of_its_own_loop_if_another_one_reads_its_buffer_too() -> None:
+    tile, many = "!ttg.memdesc<64x64xf16, #s, #m, mutable>", "!ttg.memdesc<2x64x64xf16, #s, #m, mutable>"
+
+    def multiply(tag: str) -> str:
+        return f"""
+        %u{tag} = ttg.memdesc_index %tiles[%n] : {many} -> {tile}
+        ttng.tc_gen5_mma %u{tag}, %u{tag}, %acc[], %true, %true : {tile}, {tile}, {tile}"""
+
+    body = f"""
+    %tiles = ttg.local_alloc : () -> {many}
+    %acc = ttng.tmem_alloc : () -> {tile}
+    %first = ttg.memdesc_index %tiles[%n] : {many} -> {tile}
+    ttg.async_copy_global_to_local %p, %first : {P} -> {tile}
+    scf.for %i = %n to %n step %n : i32 {{
+      {multiply("1")}
+      scf.for %k = %n to %n step %n : i32 {{
+        %a = ttg.memdesc_index %tiles[%k] : {many} -> {tile}
+        ttg.async_copy_global_to_local %p, %a : {P} -> {tile}
+        {multiply("2")}
+      }}
+    }}
+    """
+    function, found = rounds(body)
+    products = [i for i, one in enumerate(function.instructions) if one.opcode.endswith("mma")]
+    assert [(r.loop, r.anchor) for r in found.rounds] == [(None, products[0]), (1, products[1])]

@@ -259,3 +259,25 @@ def test_a_loop_with_a_single_buffer_is_followed() -> None:
     trace = trace_schedule(tensor_code(text, Stage.TTGIR, HEAD))
     assert trace is not None
     assert only(trace) == {0}
+
+
+def test_code_after_a_loop_uses_the_number_that_its_unknown_end_is_computed_from() -> None:
+    many = "!ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>"
+    text = "\n".join(
+        (
+            *(f"%c{n} = arith.constant {n} : i32" for n in range(3)),
+            f"%tiles = ttg.local_alloc : () -> {many}",
+            "%steps = arith.subi %n, %c2 : i32",
+            "scf.for %k = %c0 to %steps step %c1 : i32 {",
+            "%slot = arith.remsi %k, %c2 : i32",
+            *(line.replace("MANY", many) for line in (*copy("%slot"), *use("%slot"))),
+            "}",
+            "scf.for %j = %c0 to %x step %c1 : i32 {",
+            "%drained = arith.remsi %n, %c2 : i32",  # the trips of the first loop, and two
+            *(line.replace("MANY", many) for line in use("%drained")),
+            "}",
+        )
+    )
+    trace = trace_schedule(tensor_code(text, Stage.TTGIR, HEAD))
+    assert trace is not None
+    assert (trace.unfollowed, only(trace)) == ({}, {0})

@@ -181,8 +181,16 @@ class FunctionCode:
 
     @cached_property
     def computes_at(self) -> dict[Chain, list[int]]:
-        """Matrix and float operations, by source location."""
-        return self._at(COMPUTES)
+        """Matrix and float operations, by source location. Not the maximum of a value and itself, which is a copy."""
+        computes = self._at(COMPUTES)
+        if not any(self.has_trait(index, Trait.MAXIMUM) for index in self.find(COMPUTES)):
+            return computes
+        return {chain: [i for i in indices if not self._is_copy(i)] for chain, indices in computes.items()}
+
+    def _is_copy(self, index: int) -> bool:
+        reads = self.operands(index).reads if self.has_trait(index, Trait.MAXIMUM) else ()
+        half = len(reads) // 2
+        return bool(reads) and reads[:half] == reads[half:]
 
     @cached_property
     def integers_at(self) -> dict[Chain, list[int]]:

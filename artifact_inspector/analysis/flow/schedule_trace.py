@@ -317,6 +317,20 @@ class _Execution:
         count = _OUTER_TRIPS if loop in self.outer else self.trips
         return first + count * step if isinstance(first, int) and isinstance(step, int) else None
 
+    def _assume_operand(self, thread: _Thread, index: int, numbers: list[int | None], result: int | None) -> None:
+        """Set the unknown operand of a sum or difference whose result is assumed: other code uses the operand too."""
+        if result is None or len(numbers) != 2 or numbers.count(None) != 1:
+            return
+        known = next(number for number in numbers if number is not None)
+        value = self.values.reads[index].get(self.code.operands(index).reads[numbers.index(None)])
+        for guess in (result - known, result + known):
+            operands = [guess if number is None else number for number in numbers]
+            if (
+                value is not None
+                and self.code.language.integer_value(self.code.instructions[index], operands) == result
+            ):
+                thread.environment[value] = guess
+
     def _skip_loop(self, thread: _Thread, loop: int) -> int:
         """Leave a loop without trips: its results are its first values. Returns the block after it."""
         natural = self.code.flow.loops[loop]
@@ -385,6 +399,7 @@ class _Execution:
             number = None if data else code.language.integer_value(code.instructions[index], numbers)
             if number is None and not data and results[0] in self.loop_of_stop:
                 number = self._assume_stop(thread, self.loop_of_stop[results[0]])
+                self._assume_operand(thread, index, numbers, number)
             value: _Value = data or number
             for result in results:
                 thread.environment[result] = value

@@ -13,7 +13,7 @@ from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, s
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.loop_matching import match_loops
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
-from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, SourceLine, Trait
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, OrderVerdict, RegionKind, SourceLine, Trait
 
 _TRIP_KINDS = frozenset({EventKind.WAIT, EventKind.BARRIER, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE})
 
@@ -51,6 +51,8 @@ class Region:
     """The stage is the one that the reference was read from: the region has its instruction indices."""
     is_specialised: bool = False
     """Another loop computes on its loads, or it computes on another loop's loads (warp specialisation)."""
+    is_dispatch: bool = False
+    """Only the compiler made it, around loops of specialised warps: their partitions run in it."""
 
     def instructions_before_loop(self, code: FunctionCode, indices: Sequence[int]) -> list[int]:
         """The instructions before the region's loop that run when the loop is entered."""
@@ -135,6 +137,11 @@ def find_regions(
     for name, inside in partitions:
         blocks = inside & blocks_by_loop[None]
         regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT, is_source=exact))
+    specialised = [
+        flow.loops[loop].blocks
+        for loop, region in matched.items()
+        if region.schedule is not None and region.schedule.verdict is OrderVerdict.WARP_SPECIALISED
+    ]
     names = _name_loops(code, by_id, matched, loop_shares)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
@@ -154,6 +161,7 @@ def find_regions(
                 reference=region,
                 is_source=exact,
                 is_specialised=loop_shares.get(loop) in (_LoopShare.LOADS, _LoopShare.COMPUTES),
+                is_dispatch=region is None and any(map(natural.blocks.__gt__, specialised)),
             )
         )
     if not exact:

@@ -190,7 +190,11 @@ class _RoundSearch:
         for load in self._loads:
             reached = self._reached(load)
             if reached:
-                self._anchor_of_load[load] = reached[0]
+                # of several loops that read one buffer, its own comes first
+                blocks = self._blocks_of_loop(load)
+                self._anchor_of_load[load] = min(
+                    reached, key=lambda end: (end[0], self._flow.block_of[end[1]] not in blocks)
+                )
             else:
                 without.append(load)
             if len(reached) > 1:
@@ -226,6 +230,10 @@ class _RoundSearch:
                 shared.discard(load)
                 if len(reached) > 1:
                     shared.add(load)
+
+    def _blocks_of_loop(self, load: int) -> frozenset[int]:
+        loop = self._flow.loop_at(load)
+        return frozenset() if loop is None else self._flow.loops[loop].blocks
 
     def _nodes_feeding_computes(self, *, is_bound: bool) -> set[int]:
         """The nodes whose data a compute uses unchanged."""

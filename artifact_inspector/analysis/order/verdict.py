@@ -181,6 +181,8 @@ class _Judgement:
             return verdict
         if schedule is not None:
             return OrderVerdict.OVERLAPPED if schedule.matrix_in_flight else verdict
+        if self.region.is_dispatch:
+            return OrderVerdict.WARP_SPECIALISED
         return OrderVerdict.UNKNOWN if self._may_overlap() else verdict
 
     def _handoff(self) -> OrderVerdict | None:
@@ -188,6 +190,8 @@ class _Judgement:
         if self.region.loop is None or self.region.reference is not None:
             return None
         verdict = self.code.compute_once(find_handoffs).get(self.region.loop)
+        if self.region.is_dispatch and verdict is OrderVerdict.UNKNOWN:
+            return OrderVerdict.WARP_SPECIALISED
         if verdict is OrderVerdict.UNKNOWN:
             self._note("other loops copy or compute for it, and only tensor-level IR shows in which order")
         return verdict
