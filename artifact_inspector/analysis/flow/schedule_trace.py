@@ -323,12 +323,9 @@ class _Execution:
             return
         known = next(number for number in numbers if number is not None)
         value = self.values.reads[index].get(self.code.operands(index).reads[numbers.index(None)])
-        for guess in (result - known, result + known):
-            operands = [guess if number is None else number for number in numbers]
-            if (
-                value is not None
-                and self.code.language.integer_value(self.code.instructions[index], operands) == result
-            ):
+        instruction, calculate = self.code.instructions[index], self.code.language.integer_value
+        for guess in (result - known, result + known) if value is not None else ():
+            if calculate(instruction, [guess if number is None else number for number in numbers]) == result:
                 thread.environment[value] = guess
 
     def _skip_loop(self, thread: _Thread, loop: int) -> int:
