@@ -323,9 +323,10 @@ class _Execution:
             return
         known = next(number for number in numbers if number is not None)
         value = self.values.reads[index].get(self.code.operands(index).reads[numbers.index(None)])
-        instruction, calculate = self.code.instructions[index], self.code.language.integer_value
-        for guess in (result - known, result + known) if value is not None else ():
-            if calculate(instruction, [guess if number is None else number for number in numbers]) == result:
+        calculate = self.code.language.integer_value
+        for guess in (result - known, result + known):
+            operands = [guess if number is None else number for number in numbers]
+            if value is not None and calculate(self.code.instructions[index], operands) == result:
                 thread.environment[value] = guess
 
     def _skip_loop(self, thread: _Thread, loop: int) -> int:
