@@ -31,6 +31,9 @@ UNPIPELINED = frozenset({verdict for verdict in OrderVerdict if verdict.is_order
     OrderVerdict.PARTLY_PIPELINED,
 }
 
+_AHEAD = frozenset({OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED, OrderVerdict.OVERLAPPED})
+"""A loop that is so at any stage is not reported: no copy moves back."""
+
 BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
 """Triton, third_party/nvidia and third_party/amd, backend/compiler.py: `num_stages` of the options."""
 
@@ -39,13 +42,14 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None or not any(region.verdict in UNPIPELINED for region in last.regions):
         return
-    yield from _serial_by_hand(last)
+    ahead = {r.id for stage in kernel.stages.values() for r in stage.regions if r.verdict in _AHEAD}
+    yield from _serial_by_hand(last, ahead)
     outer_loops, target = _around_specialised(kernel), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]
     groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
         region = last.region(name)
-        if region is None or region.verdict not in UNPIPELINED:
+        if region is None or region.verdict not in UNPIPELINED or name in ahead:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
@@ -76,10 +80,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-def _serial_by_hand(last: StageFacts) -> Iterator[Remark]:
+def _serial_by_hand(last: StageFacts, ahead: set[str]) -> Iterator[Remark]:
     """Loops whose own schedule overlaps nothing: followed copy by copy."""
     for region in last.regions:
-        if region.verdict is OrderVerdict.SERIAL and region.schedule is not None and region.schedule.distances:
+        is_followed = region.schedule is not None and bool(region.schedule.distances)
+        if region.verdict is OrderVerdict.SERIAL and is_followed and region.id not in ahead:
             yield Remark(
                 f"{region.id}: every copy is waited for in the iteration that issues it, and nothing overlaps with the "
                 "wait. Allocate another buffer and barrier, and issue the next copies before the wait",

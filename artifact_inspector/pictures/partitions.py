@@ -58,7 +58,7 @@ class _PartitionsPainter:
         for wait in waits:
             self._draw_arrow(wait)
         texts = [f"{kind.letter} {text}" for kind, text in _KINDS.values()]
-        texts += ["bar: waits for a barrier", "line between lanes: completes that barrier"]
+        texts += ["bar: waits for a barrier", "arrow: completes that barrier"]
         bottom = canvas.flow(texts, MARGIN, TOP + LANE * len(self.lanes) + 4, width) + 16
         summary = f"{len(self.events)} events in {len(self.lanes)} lanes; {len(waits)} of them are waits."
         return canvas.render(width, bottom, f"Partitions of {name}", summary, style=style)
@@ -99,4 +99,7 @@ class _PartitionsPainter:
         start, end = self._y(cause) + (ROW - 2) * is_below, self._y(wait) + (ROW - 2) * (not is_below)
         with self.canvas.group(f"{cause.lane} → {wait.lane}: {self._describe(wait)}", focus=False):
             self.canvas.line(self._x(cause.end), start, self._x(wait.end), end, "line go")
-            self.canvas.rect(self._x(wait.end) - 2, end - 2, 4, 4, "accent")
+            for side in (-3, 3):
+                self.canvas.line(
+                    self._x(wait.end) + side, end - (6 if is_below else -6), self._x(wait.end), end, "line go"
+                )

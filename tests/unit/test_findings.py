@@ -49,6 +49,15 @@ def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined
     assert set(OrderVerdict) - UNPIPELINED == ahead | nothing | {OrderVerdict.SINGLE}
 
 
+def test_a_loop_whose_copies_run_ahead_at_any_stage_is_pipelined() -> None:
+    kernel = saved(A_KERNEL).facts
+    stage = kernel.stages[Stage.TTGIR]
+    ahead = tuple(replace(region, verdict=OrderVerdict.PIPELINED, distance=2) for region in stage.regions)
+    stages = {**kernel.stages, Stage.TTGIR: with_fields(stage, regions=ahead)}
+    assert "AI003" in {finding.code for finding in find_findings(kernel)}
+    assert "AI003" not in {finding.code for finding in find_findings(with_fields(kernel, stages=stages))}
+
+
 def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() -> None:
     kernel = saved("3.6.0/sm_90/tma_warp_specialized").facts
     ptx = kernel.stages[Stage.PTX]
