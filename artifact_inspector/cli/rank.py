@@ -114,6 +114,7 @@ def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str])
 def _rank_candidates(
     candidates: Sequence[RankingCandidate], gpu: str | None, steps: int, nvdisasm: Path | None
 ) -> list[RankedLaunch]:
+    from artifact_inspector.api.rank_warnings import warn_of_unwritten_registers
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.compiling.ask.compile import count_processors
     from artifact_inspector.execution.timing.ranking import rank_launches, sort_by_score
@@ -128,6 +129,7 @@ def _rank_candidates(
 
     with progress_bar(len(candidates), "ranking") as advance:
         advance(candidates[0].artifact.display_name)
-        return rank_launches(
+        rows = rank_launches(
             candidates, disassemble, gpu=gpu, limit=steps, processors=count_processors(), progress=report_row
         )
+    return warn_of_unwritten_registers(rows, candidates, disassemble)

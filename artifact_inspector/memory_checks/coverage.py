@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.memory_checks.access_log import AccessLog
-from artifact_inspector.memory_checks.problems import Check, InstructionSite, MemoryProblem, TensorCoverage, site_of
+from artifact_inspector.memory_checks.problems import (
+    Check,
+    InstructionSite,
+    MemoryProblem,
+    ProductWork,
+    TensorCoverage,
+    site_of,
+)
 
 
 def written_bytes(region: TensorMemory) -> int:
@@ -40,6 +48,44 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
         share = written if is_decided else None
         rows.append(TensorCoverage(region.name, elements, share, is_once, tiles, written_tiles, is_updated))
     return rows
+
+
+def find_product_work(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> ProductWork | None:
+    """Executed and expected work, if matrix instructions ran and the shapes are those of one product.
+
+    The output is the only tensor that is written; K is the extent that two read tensors share.
+    """
+    flop = sum(
+        per_lane * run.counters.threads_executed[step.index]
+        for step in run.loaded.program.steps
+        if step.kind == "tensor"
+        for _, per_lane in step.lane_flop
+    )
+    regions = {region.name: region for region in run.memory.tensors}
+    if len(coverage) != 1 or not flop:
+        return None
+    *batch, rows, columns = (1, *regions[coverage[0].tensor].tensor.shape)
+    inputs = [region.tensor.shape for name, region in regions.items() if name != coverage[0].tensor]
+    inputs = [shape for shape in inputs if len(shape) >= 2 and math.prod(shape[:-2]) in (1, math.prod(batch))]
+    depths = {
+        left[1 - left_axis]
+        for (at, first), (other, second) in product(enumerate(inputs), repeat=2)
+        for left, right in [(first[-2:], second[-2:])]
+        for left_axis, right_axis in product((0, 1), repeat=2)
+        if (at != other or len(inputs) == 1)
+        and left[left_axis] == rows
+        and right[right_axis] == columns
+        and left[1 - left_axis] == right[1 - right_axis]
+    }
+    if len(depths) != 1:
+        return None
+    return ProductWork(int(flop), 2 * math.prod(batch) * rows * columns * depths.pop())
+
+
+def describe_work(work: ProductWork) -> str:
+    """The work in words."""
+    share = work.executed_flop / work.expected_flop
+    return f"work: {100 * share:.4g} % of 2·M·N·K ({work.executed_flop:,} of {work.expected_flop:,} FLOP)"
 
 
 def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:

@@ -11,7 +11,7 @@ from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
-from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs
+from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs, find_product_work
 from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
@@ -66,6 +66,7 @@ def check_launch(
         # a run that stops has the same reasons in shared memory
         undecided=tuple(dict.fromkeys((*undecided, *(() if run.unfinished else shared.undecided), *values.undecided))),
         coverage=tuple(coverage),
+        work=None if undecided else find_product_work(run, coverage),
         values=values.compared,
         notes=(*run.notes, *shared.notes, *values.notes),
     )

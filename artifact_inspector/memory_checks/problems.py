@@ -129,6 +129,16 @@ class TensorCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class ProductWork:
+    """The work of a launch that computes one matrix product."""
+
+    executed_flop: int
+    """By matrix instructions."""
+    expected_flop: int
+    """2·M·N·K by the shapes of the tensors."""
+
+
+@dataclass(frozen=True, slots=True)
 class TensorValues:
     """How many stored elements of a tensor were compared with those of Triton's interpreter."""
 
@@ -152,6 +162,8 @@ class MemoryReport:
     undecided: tuple[str, ...]
     """What could not be decided, and which input is missing."""
     coverage: tuple[TensorCoverage, ...]
+    work: ProductWork | None = None
+    """If the shapes of the tensors are those of one matrix product."""
     values: tuple[TensorValues, ...] = ()
     """The tensors whose values were compared."""
     notes: tuple[str, ...] = ()

@@ -146,10 +146,26 @@ class _SharedWatch(StepWatch):
         raise UndecidedPath(self.steps[0], ("a deadlock",))
 
 
-def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_SharedWatch, StepCounters]:
+def find_unwritten_registers(loaded: LoadedKernel, launch: KernelLaunch) -> list[MemoryProblem]:
+    """Matrix descriptors of the first CTA that come from registers which nothing has written; of its beginning only."""
+    steps = loaded.program.steps
+    if launch.cluster_size > 1 or not any(_DESCRIPTOR_PRODUCT.match(step.opcode) for step in steps):
+        return []
+    watch, _ = _run_cta(loaded, launch, 0, _STEPS_OF_BEGINNING)
+    return [one for one in _further_problems(watch, 0) if one.check is Check.UNINITIALIZED_REGISTER]
+
+
+_DESCRIPTOR_PRODUCT = re.compile(r"[HIQ]GMMA|UTC[HQ]MMA")
+_STEPS_OF_BEGINNING = 6_000
+"""Steps of one CTA that reach each product of a loop in the kernels seen so far."""
+
+
+def _run_cta(
+    loaded: LoadedKernel, launch: KernelLaunch, cta: int, most_steps: int = MOST_STEPS
+) -> tuple[_SharedWatch, StepCounters]:
     watch = _SharedWatch(loaded.program.steps, loaded.threads, loaded.program.warp_size)
     program = replace(loaded.program, steps=tuple(observed(step, watch) for step in loaded.program.steps))
-    counters = StepCounters(len(program.steps), MOST_STEPS)
+    counters = StepCounters(len(program.steps), most_steps)
     counters.worst_conflict_rate = dict.fromkeys(range(len(program.steps)), math.inf)  # no warp is kept for pictures
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
@@ -158,7 +174,7 @@ def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_Sha
     watch.undecided += [
         f"shared memory of CTA {cta}: it stops at {site_of(end.step)}: {', '.join(end.reasons)}"
         for end in ends
-        if not watch.deadlock and counters.spent <= MOST_STEPS
+        if not watch.deadlock and counters.spent <= most_steps
     ]
     unknown = {
         at: bits for at, bits in counters.missing_inputs.items() if program.steps[at].kind.startswith(_SHARED_KINDS)

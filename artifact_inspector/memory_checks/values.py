@@ -72,7 +72,7 @@ def check_values(loaded: LoadedKernel, launch: KernelLaunch, steps: int) -> Valu
         launch: with the contents of its tensors.
         steps: instructions after which the kernel counts as endless.
     """
-    outputs = {name: tensor for name, tensor in launch.tensors.items() if tensor.contents is not None}
+    outputs = {name: tensor for name, tensor in launch.tensors.items() if tensor.contents is not None and tensor.bytes}
     if not launch.interpreted_ctas or not outputs:
         return ValueCheck(undecided=(f"values: {launch.interpreter_problem or 'no results were recorded'}",))
     ctas, is_sample = _select_ctas(loaded, launch)

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from artifact_inspector.memory_checks.coverage import describe_coverage
+from artifact_inspector.memory_checks.coverage import describe_coverage, describe_work
 from artifact_inspector.memory_checks.problems import SUMMARIES, Check, MemoryProblem, MemoryReport
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.exchange.junit import suite_text
@@ -75,6 +75,8 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
     for row in launch.coverage:
         if row.tensor not in partial:
             yield describe_coverage(row), 2
+    if launch.work is not None:
+        yield describe_work(launch.work), 2
     for values in launch.values:
         unknown = f", {values.unknown:,} unknown" if values.unknown else ""
         wrong = f"{values.wrong:,} wrong" if values.wrong else "none wrong"

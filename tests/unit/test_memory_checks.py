@@ -83,6 +83,8 @@ def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[
     assert others == set()
     coverage = [problem.message for report in reports if report.kernel == "matmul" for problem in report.problems]
     assert coverage == ["c_ptr: 12.5 % written, 4 of 32 tiles, each element once"]
+    works = [report.work for report in reports if report.kernel == "matmul" and report.work is not None]
+    assert sorted(work.executed_flop / work.expected_flop for work in works) == [0.125, 1.0]
     assert all(report.undecided == () for report in reports)
 
 

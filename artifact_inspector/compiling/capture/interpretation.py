@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from artifact_inspector.compiling.capture.interpreter_types import correct_small_floats
+from artifact_inspector.compiling.capture.interpreter_types import correct_boolean_operators, correct_small_floats
 
 MOST_BYTES = 1 << 26
 """Bytes of all tensors of a launch up to which it is interpreted."""
@@ -100,6 +100,7 @@ def _run(
 
     torch.set_num_threads(1)
     correct_small_floats(interpreter, triton.language)
+    correct_boolean_operators(interpreter)
     deadline = time.monotonic() + SECONDS
     builder = interpreter.interpreter_builder
     set_index, started = builder.set_grid_idx, 0

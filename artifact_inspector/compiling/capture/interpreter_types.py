@@ -1,13 +1,15 @@
-"""Corrects Triton's interpreter for bf16 and 8-bit floats.
+"""Corrects Triton's interpreter for bf16, 8-bit floats, and `and` and `or` of tensors.
 
 It keeps such numbers as bits, and adds, multiplies and compares the bits; it also drops a carry when it rounds to them.
-Here both are done on float32 and rounded once.
+Here both are done on float32 and rounded once. Python's `and` returns one of two tensors; a compiled kernel combines
+their elements.
 
 Source: triton/runtime/interpreter.py, `InterpreterBuilder.binary_op`, `create_dot` and `_convert_float`.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,6 +60,33 @@ def correct_small_floats(interpreter: Any, language: Any) -> None:
     dot = builder.create_dot
     builder.create_dot = lambda self, a, b, *rest: dot(self, widen(a), widen(b), *rest)
     interpreter._convert_float = _rounding_conversion(interpreter._convert_float)
+
+
+def correct_boolean_operators(interpreter: Any) -> None:
+    """Let `and` and `or` combine the elements of tensors; irreversible in this process."""
+
+    def combine(is_and: bool, *operands: Callable[[], Any]) -> Any:
+        result = operands[0]()
+        for operand in operands[1:]:
+            if isinstance(result, interpreter.tl.tensor):
+                result = result.logical_and(operand()) if is_and else result.logical_or(operand())
+            elif bool(result) is is_and:
+                result = operand()
+        return result
+
+    def visit(self: Any, node: ast.BoolOp) -> ast.AST:
+        node = self.generic_visit(node)
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        operands = [ast.Lambda(args=nothing, body=value) for value in node.values]
+        is_and = ast.Constant(value=isinstance(node.op, ast.And))
+        call = ast.Call(func=ast.Name(id=_COMBINE, ctx=ast.Load()), args=[is_and, *operands], keywords=[])
+        return ast.copy_location(call, node)
+
+    setattr(interpreter, _COMBINE, combine)  # the interpreter passes its globals to kernels
+    interpreter.ASTTransformer.visit_BoolOp = visit
+
+
+_COMBINE = "_inspector_combine"
 
 
 def _rounding_conversion(original: Callable[..., Any]) -> Callable[..., Any]:

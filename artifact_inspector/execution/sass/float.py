@@ -119,6 +119,29 @@ _COMPARISONS: Mapping[str, tuple[np.ufunc, bool]] = {
 }  # fmt: skip
 
 
+def _compare(name: str, a: Known, b: Known) -> Mask:
+    function, nan_result = _COMPARISONS[name]
+    x, y = float_of(a), float_of(b)
+    comparison = np.where(np.isnan(x) | np.isnan(y), nan_result, function(x, y))
+    return comparison if comparison.ndim else bool(comparison)
+
+
+def _build_set(statement: SassStatement) -> op.StepRun:
+    """FSET: a comparison as a number, 1.0 with `.BF` and all bits without."""
+    name, _, at = op.destinations(statement, 0)
+    sources, predicates = op.split_predicates(statement.operands[at:])
+    comparison = next((m for m in statement.modifiers if m in _COMPARISONS), None)
+    is_plain = statement.has_modifier("AND") and all(one.name in ("PT", "UPT") for one in predicates)
+    if comparison is None or not is_plain:
+        return _unknown_result(name, statement)
+    true_word = 0x3F800000 if statement.has_modifier("BF") else FULL
+    reader = _float_reader(
+        lambda a, b: np.asarray(_compare(comparison, a, b), np.int64) * true_word,
+        *(op.word_reader(source, is_float=True) for source in sources),
+    )
+    return op.write_run(name, reader)
+
+
 def _build_compare(statement: SassStatement) -> op.StepRun:
     operands = statement.operands
     targets = [*map(op.writable_name, operands[:2])]
@@ -126,13 +149,9 @@ def _build_compare(statement: SassStatement) -> op.StepRun:
     combine_reader: op.Reader = op.predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
     is_or, is_xor = statement.has_modifier("OR"), statement.has_modifier("XOR")
 
-    def compare(a: Known, b: Known) -> Mask:
-        function, nan_result = _COMPARISONS[name or ""]
-        x, y = float_of(a), float_of(b)
-        comparison = np.where(np.isnan(x) | np.isnan(y), nan_result, function(x, y))
-        return comparison if comparison.ndim else bool(comparison)
-
-    read_comparison = _float_reader(compare, *(op.word_reader(operand, is_float=True) for operand in operands[2:4]))
+    read_comparison = _float_reader(
+        partial(_compare, name or ""), *(op.word_reader(operand, is_float=True) for operand in operands[2:4])
+    )
 
     def run(machine: Machine) -> None:
         unknown_result = machine.unknown_value(f"the result of {statement.opcode}")
@@ -269,6 +288,7 @@ FLOAT: Mapping[str, op.RunBuilder] = {
     "FMUL": _arithmetic_builder(lambda a, b: a * b),
     "FFMA": _arithmetic_builder(_fused_multiply_add),
     "FSETP": _build_compare,
+    "FSET": _build_set,
     **dict.fromkeys(("FMNMX", "FMNMX3"), _build_min_max),
     **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
     "F2I": _build_to_integer,

@@ -192,7 +192,7 @@ def _build_run(statement: SassStatement, instruction: Instruction, target: int |
 
 
 _DATA_OPCODES = split_words("""
-    HSET2 FHADD FHFMA FSET F2IP I2I I2IP DMNMX IDP IDP4A VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
+    HSET2 FHADD FHFMA F2IP I2I I2IP DMNMX IDP IDP4A VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
     """)
 """Instructions on data: their results are deliberately not computed."""
 
