@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
@@ -12,7 +13,8 @@ from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.memory_checks.launch_check import check_launch
-from artifact_inspector.memory_checks.problems import MemoryReport
+from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, SizeSearch
+from artifact_inspector.memory_checks.size_search import search_sizes
 
 
 def check_launches(
@@ -21,6 +23,7 @@ def check_launches(
     *,
     steps: int = 50_000_000,
     compares_values: bool = False,
+    searches_sizes: bool = False,
     progress: Callable[[Artifact], None] = lambda entry: None,
 ) -> list[MemoryReport]:
     """The memory errors of each launch; a launch that cannot be simulated is undecided.
@@ -29,6 +32,7 @@ def check_launches(
 
     Args:
         steps: instructions after which a kernel counts as endless.
+        searches_sizes: whether to search other sizes of each launch for one that fails.
         compares_values: whether stores are compared with those of Triton's interpreter, where these were recorded.
     """
     loaded_kernels: dict[int, LoadedKernel] = {}
@@ -42,15 +46,24 @@ def check_launches(
             loaded = loaded_kernels.get(id(entry))
             if loaded is None:
                 loaded = loaded_kernels[id(entry)] = load_kernel(entry, disassemble)
-            reports.append(
-                check_launch(
-                    *match_launch(loaded, request, entry.constants), steps=steps, compares_values=compares_values
-                )
-            )
+            matched, launch = match_launch(loaded, request, entry.constants)
+            report = check_launch(matched, launch, steps=steps, compares_values=compares_values)
+            if searches_sizes:
+                report = _with_sizes(report, *search_sizes(matched, launch, entry.constants, steps))
+            reports.append(report)
         except InspectorError as error:
             target = "unknown" if entry.target is None else entry.target.arch
             reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))
     return reports
+
+
+def _with_sizes(report: MemoryReport, search: SizeSearch, problem: MemoryProblem | None) -> MemoryReport:
+    """The report with the result of a search for sizes, and the error of the smallest launch that fails."""
+    known = {(one.check, one.site) for one in report.problems}
+    if problem is None or (problem.check, problem.site) in known:
+        return replace(report, sizes=search)
+    problem = replace(problem, message=f"with {search.smallest_failing}: {problem.message}")
+    return replace(report, sizes=search, problems=(*report.problems, problem))
 
 
 def undecided_report(kernel: str, target: str, reason: str, kernel_hash: str = "") -> MemoryReport:

@@ -59,6 +59,9 @@ def check_memory(
     values: bool = options.option(
         "--values", "Compare the stores with Triton's interpreter. With a program, it runs every launch.", False
     ),
+    sizes: bool = options.option(
+        "--sizes", "Also search other sizes of each launch for the smallest that leaves a tensor.", False
+    ),
     budget: options.Budget = None,
     json: options.Json = False,
     format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
@@ -81,7 +84,9 @@ def check_memory(
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
         selected = target if program is None else None
         reports = (
-            [] if cache is None else _check(cache, name, selected, launches, budget, kernel, compares_values=values)
+            []
+            if cache is None
+            else _check(cache, name, selected, launches, budget, kernel, compares_values=values, searches_sizes=sizes)
         )
         _print([*reports, *failed], format)
 
@@ -138,6 +143,7 @@ def _check(
     kernel: str | None,
     *,
     compares_values: bool,
+    searches_sizes: bool,
 ) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
@@ -155,6 +161,7 @@ def _check(
             disassemble,
             steps=launches.steps,
             compares_values=compares_values,
+            searches_sizes=searches_sizes,
             progress=lambda entry: advance(entry.display_name),
         )
     if kernel is None:

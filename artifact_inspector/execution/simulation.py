@@ -284,7 +284,7 @@ def simulate_launch(
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
     """
-    if launch.ctas > CTAS.value:
+    if ctas is None and launch.ctas > CTAS.value:
         raise UsageError(
             f"The launch has {launch.ctas} CTAs; at most {CTAS.value} are simulated.",
             f"Use a smaller grid, or set {CTAS.variable}.",

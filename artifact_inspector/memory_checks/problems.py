@@ -139,6 +139,21 @@ class ProductWork:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeSearch:
+    """The search for sizes with which a launch leaves its tensors."""
+
+    launches: int
+    """Launches that were tried."""
+    assumptions: tuple[str, ...]
+    smallest_failing: str | None
+    """The sizes of the smallest launch that fails; null if none does."""
+    undecided: str | None
+    """Why some accesses are unknown."""
+    proof: str | None = None
+    """For which sizes the masks prove that no access leaves its tensor; null without a proof."""
+
+
+@dataclass(frozen=True, slots=True)
 class TensorValues:
     """How many stored elements of a tensor were compared with those of Triton's interpreter."""
 
@@ -164,6 +179,8 @@ class MemoryReport:
     coverage: tuple[TensorCoverage, ...]
     work: ProductWork | None = None
     """If the shapes of the tensors are those of one matrix product."""
+    sizes: SizeSearch | None = None
+    """The search for other sizes, if it was requested."""
     values: tuple[TensorValues, ...] = ()
     """The tensors whose values were compared."""
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from artifact_inspector.memory_checks.coverage import describe_coverage, describe_work
-from artifact_inspector.memory_checks.problems import SUMMARIES, Check, MemoryProblem, MemoryReport
+from artifact_inspector.memory_checks.problems import SUMMARIES, Check, MemoryProblem, MemoryReport, SizeSearch
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.exchange.junit import suite_text
 from artifact_inspector.report.phrases import plural
@@ -75,6 +75,8 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
     for row in launch.coverage:
         if row.tensor not in partial:
             yield describe_coverage(row), 2
+    if launch.sizes is not None:
+        yield from ((text, 2) for text in _describe_sizes(launch.sizes))
     if launch.work is not None:
         yield describe_work(launch.work), 2
     for values in launch.values:
@@ -85,6 +87,19 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
         yield note, 2
     if launch.patch is not None:
         yield f"patch that adds the missing masks:\n{launch.patch}", 2
+
+
+def _describe_sizes(search: SizeSearch) -> Iterator[str]:
+    if search.proof is not None:
+        yield f"all sizes: proven: {search.proof}"
+    elif search.smallest_failing is not None:
+        yield f"all sizes: the smallest of {search.launches} tried launches that fails has {search.smallest_failing}"
+    else:
+        yield f"all sizes: none of {search.launches} tried launches leaves a tensor; not proven"
+    if search.undecided is not None:
+        yield f"all sizes: undecided: {search.undecided}"
+    if search.assumptions:
+        yield f"assumed: {'; '.join(search.assumptions)}"
 
 
 def memory_rules() -> list[RemarkRule]:
