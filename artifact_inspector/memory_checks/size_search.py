@@ -161,7 +161,7 @@ def _with_sizes(
         else:
             shape = tuple(sizes.get(extent, extent) for extent in argument.shape)
         is_dense = math.prod(argument.shape) * argument.bits == argument.bytes * 8
-        order = sorted(range(len(shape)), key=lambda axis: argument.strides[axis])
+        order = np.argsort(np.array(argument.strides), kind="stable").tolist()
         stride, step = [0] * len(shape), 1
         for axis in order:
             stride[axis] = step

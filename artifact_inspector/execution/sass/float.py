@@ -40,7 +40,7 @@ from artifact_inspector.execution.interpreter.values import (
 )
 from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassStatement
-from artifact_inspector.model.float_formats import FLOAT32
+from artifact_inspector.model.float_formats import FLOAT32, FORMATS, NEAREST, bits_of
 
 _Floats: TypeAlias = NDArray[np.floating[Any]]
 
@@ -214,7 +214,8 @@ def _build_from_integer(statement: SassStatement) -> op.StepRun:
     modifiers = statement.modifiers
     rounding = next((m for m in modifiers if m in _ROUNDINGS), None)
     kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
-    if any(m in modifiers for m in ("F16", "F64", "BF16")):
+    half = next((FORMATS[m] for m in modifiers if m in ("F16", "BF16")), None)
+    if "F64" in modifiers or (half is not None and rounding is not None):
         return _unknown_result(name, statement)
     low_reader = op.word_reader(operand)
     high_reader = op.word_reader(operand, word_offset=1) if kind in ("U64", "S64") else None
@@ -229,13 +230,15 @@ def _build_from_integer(statement: SassStatement) -> op.StepRun:
             value = as_signed(value)
         elif kind == "U64":
             value &= (1 << 64) - 1
+        if half is not None:
+            return int(bits_of(NEAREST.to_format(np.array(float(value)), half), half))
         return _round_to_float32(value, rounding)
 
     def convert_words(value: Known) -> Word:
         words = np.asarray(value, np.int64) & 0xFFFFFFFF
         return float32_bits((words if kind == "U32" else words.astype(np.int32)).astype(np.float32))
 
-    is_plain = rounding is None and kind in ("S32", "U32") and high_reader is None
+    is_plain = half is None and rounding is None and kind in ("S32", "U32") and high_reader is None
     convert = convert_words if is_plain else partial(apply_distinct, convert_number)
 
     def read_converted(machine: Machine) -> Value:
