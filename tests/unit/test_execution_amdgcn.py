@@ -134,6 +134,32 @@ def test_a_number_is_what_the_manual_says(code: str, name: str, expected: int) -
     assert value(machine, name) == expected
 
 
+@pytest.mark.parametrize(("low", "high", "count"), [(5, 0, 3), (0xFFFFFFFF, 1, 2), (0x80000000, 7, 4), (1, 0, 0)])
+def test_a_shifted_sum_of_64_bits_is_that_of_its_halves(low: int, high: int, count: int) -> None:
+    code = f"""
+        v_mov_b32_e32 v2, {low:#x}
+        v_mov_b32_e32 v3, {high:#x}
+        v_mov_b32_e32 v4, 0xfffffff0
+        v_mov_b32_e32 v5, 2
+        v_lshl_add_u64 v[6:7], v[2:3], {count}, v[4:5]
+    """
+    machine, _, _ = run(code)
+    total = (((high << 32 | low) << count) + (2 << 32 | 0xFFFFFFF0)) & (1 << 64) - 1
+    assert (value(machine, "v6"), value(machine, "v7")) == (total & 0xFFFFFFFF, total >> 32)
+
+
+def test_a_kernel_that_declares_nothing_uses_no_lds_and_starts_with_its_workgroup() -> None:
+    text = ".amdhsa_kernel k\n.amdhsa_user_sgpr_count 2\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.end_amdhsa_kernel\n"
+    state = read_initial_state(text, "k")
+    assert (state.lds_bytes, state.max_threads, state.wavefront_size) == (0, 0, 64)
+    assert (state.kernarg_register, dict(state.workgroup_registers)) == (0, {0: "s2"})
+    more = text.replace(".end", ".amdhsa_group_segment_fixed_size 4096\n.amdhsa_wavefront_size32 1\n"
+                        ".amdhsa_system_sgpr_workgroup_id_z 1\n.end")  # fmt: skip
+    assert read_initial_state(more, "k").lds_bytes == 4096
+    assert read_initial_state(more, "k").wavefront_size == 32
+    assert dict(read_initial_state(more, "k").workgroup_registers) == {0: "s2", 2: "s3"}
+
+
 def test_behind_a_comma_a16_is_a_register() -> None:
     machine, _, _ = run("v_accvgpr_write_b32 a16, v0\nv_accvgpr_read_b32 v1, a16\nv_readlane_b32 s4, v1, 9")
     assert value(machine, "s4") == 9

@@ -57,7 +57,11 @@ def test_what_is_computed_of_a_sum_is_what_numpy_computes_of_the_array(rows: Any
             assert same(apply(two, other, value), two(as_plain_array(other), array)), (two, other)
     for mask in (array > 60, array[:1] > 60, array[:, :1] > 60):
         for other in others:
-            assert same(select_lanes(mask, value, other), np.where(mask, array, as_plain_array(other)))
+            expected = np.where(mask, array, as_plain_array(other))
+            assert same(select_lanes(mask, value, other), expected)
+            assert same(np.where(mask, value, other), expected)
+    for of_array in (np.max, np.unique, np.ravel, partial(np.clip, a_min=3, a_max=90), partial(np.sum, axis=1)):
+        assert same(of_array(value), of_array(array))
 
 
 def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:

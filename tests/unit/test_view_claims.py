@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import signature
+from itertools import pairwise
 from math import log10
 from pathlib import Path
 from typing import Any
@@ -34,13 +36,15 @@ from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.model import Stage
+from artifact_inspector.pictures._canvas import width_of
 from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.partitions import partitions
 from artifact_inspector.pictures.residency import residency
 from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.roofline import roofline
-from artifact_inspector.pictures.timeline import draw_scene
+from artifact_inspector.pictures.timeline import draw_scene, timeline
+from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.html.launch import line_counters
 from artifact_inspector.report.prediction import MAX_LINES, PredictionReport
@@ -289,6 +293,39 @@ def test_the_bars_of_banks_are_as_tall_as_the_wavefronts_that_serve_them() -> No
         tallest = max(int(title.split()[2]) for title in bars)
         for title, height in bars.items():
             assert height == pytest.approx(46 * int(title.split()[2]) / tallest, abs=0.06)
+
+
+def test_the_lines_between_banks_pass_every_lane() -> None:
+    for access in gemv().shared_accesses[:3]:
+        svg = bank_conflicts(gemv(), access)
+        ends = re.findall(r'<path d="M(\S+) (\S+)L(\S+) (\S+)" class="line rule dotted"', svg)
+        columns = sorted(float(x) for x, *_ in ends)
+        assert {round(right - left) for left, right in pairwise(columns)} == {round((columns[-1] - columns[0]) / 32)}
+        ((top, bottom),) = {(float(top), float(bottom)) for _, top, _, bottom in ends}
+        boxes = [box for title, box in boxes_by_title(svg).items() if title.startswith("lane ")]
+        assert len(boxes) == sum(address is not None for address in access.warp_access.addresses)
+        assert all(top <= box["y"] < box["y"] + box["height"] <= bottom for box in boxes)
+        height = (bottom - top) / len(access.warp_access.addresses)
+        assert all((box["y"] - top) % height <= 1.01 for box in boxes)
+
+
+@pytest.mark.parametrize("width", [300, 420, 560, 700])
+def test_no_line_of_text_of_a_picture_of_banks_leaves_it(width: int) -> None:
+    svg = bank_conflicts(gemv(), gemv().shared_accesses[0], width=width)
+    lines = [x for x in elements(svg, "text") if float(x["x"]) == 14 and float(x["y"]) < 60]
+    assert len(lines) == 3
+    for line, size in zip(lines, (13, 11, 9), strict=True):
+        assert 14 + width_of(line[""], size) <= width, line
+
+
+@pytest.mark.parametrize(
+    "draw", [timetable, timeline, partitions, occupancy_bars, shared_map, residency, roofline, cta_grid, bank_conflicts]
+)
+def test_a_picture_has_its_style_unless_a_page_gives_one(draw: Callable[..., str]) -> None:
+    assert signature(draw).parameters["style"].default is True
+    if draw in (timetable, timeline, occupancy_bars, shared_map):
+        kernel = saved(MATMUL).facts
+        assert ("<style" in draw(kernel), "<style" in draw(kernel, style=False)) == (True, False)
 
 
 def test_a_unit_is_drawn_as_busy_as_the_model_says() -> None:
