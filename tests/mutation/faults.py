@@ -1,4 +1,4 @@
-"""Small faults: what can be put into a module of `analysis/` or `comparison/`, and how it gets there.
+"""Small faults: what can be put into a module of the packages in `ROOMS`, and how it gets there.
 
 A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
 arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from inspect import CO_OPTIMIZED
@@ -18,7 +18,9 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("analysis", "comparison")
+ROOMS = (
+    *("analysis", "comparison", "diagnosis", "execution", "formats", "memory_checks", "pictures", "report", "serving"),
+)
 COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -114,10 +116,10 @@ def parsed(path: Path) -> ast.Module:
     return tree
 
 
-def mutants() -> list[Mutant]:
+def mutants(rooms: Sequence[str] = ROOMS) -> list[Mutant]:
     """Every fault that can be put in."""
     found = []
-    for room in ROOMS:
+    for room in rooms:
         for path in sorted((ROOT / "artifact_inspector" / room).rglob("*.py")):
             for place, (node, what) in enumerate(sites(parsed(path))):
                 found.append(Mutant(str(path.relative_to(ROOT)), getattr(node, "lineno", 0), what, place))
@@ -143,18 +145,28 @@ def compiled(tree: Any, file: str) -> CodeType:
     return compile(ast.fix_missing_locations(copy.deepcopy(tree)), str(ROOT / file), "exec")
 
 
-def lines_of(mutant: Mutant) -> range:
-    """Those of the statement that has the fault, without what stands in its body."""
+def first_line(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """As a code object has it: that of the first decorator."""
+    return min([definition.lineno, *(one.lineno for one in definition.decorator_list)])
+
+
+def lines_of(mutant: Mutant) -> list[int]:
+    """First lines of the functions that have the fault: the innermost, and those around it."""
     tree = parsed(ROOT / mutant.file)
     node = site_of(mutant, tree)
-    found = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.stmt) and any(one is node for one in ast.walk(statement)):
-            inner = [one.lineno for name in ("body", "cases") for one in getattr(statement, name, ())]
-            stop = min(inner, default=(statement.end_lineno or statement.lineno) + 1)
-            if statement.lineno <= node.lineno < stop:
-                found = range(statement.lineno, stop)
-    return found
+    return [
+        first_line(one)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and any(inner is node for inner in ast.walk(one))
+    ]
+
+
+def names_of(mutant: Mutant) -> list[str]:
+    """The function and the class that have the fault."""
+    tree = parsed(ROOT / mutant.file)
+    node = site_of(mutant, tree)
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return [one.name for one in ast.walk(tree) if isinstance(one, kinds) and any(a is node for a in ast.walk(one))]
 
 
 Swap = tuple[CodeType, CodeType]

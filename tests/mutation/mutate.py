@@ -1,10 +1,10 @@
-"""Are the tests of `analysis/` and `comparison/` any good: small faults put in, one at a time, and what notices.
+"""Are the tests any good: small faults put in, one at a time, and what notices.
 
     python -m tests.mutation.reach --out reach.json
     python -m tests.mutation.mutate --reach reach.json --count 200 --seed 1 --out mutants.jsonl
 
 A process that has collected the tests goes in two for each mutant; the other half gives the functions that live in it
-their fault, and runs the tests that reach its line, by the record: those of its module first, then the cheapest.
+their fault, and runs the tests that reach its function, by the record: those of its module first, then the cheapest.
 What runs at import has its fault in a process of its own. A run that is stopped goes on where it was: what `--out`
 lists is not run again. Each row says what noticed the fault, or `survived`, `slow` for a test that takes ten times as
 long as it did, or `same` where no code is another one.
@@ -24,21 +24,78 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.mutation.faults import ROOT, Faulty, Functions, Mutant, code_of, functions, lines_of, mutants, put_in
-from tests.mutation.reach import OPTIONS, Reach, caches, piece_of, read
+from tests.mutation.faults import (
+    ROOMS,
+    ROOT,
+    Faulty,
+    Functions,
+    Mutant,
+    code_of,
+    functions,
+    lines_of,
+    mutants,
+    names_of,
+    put_in,
+)
+from tests.mutation.reach import OPTIONS, Reach, caches, import_rooms, piece_of, read
 
-BYTES = 6 << 30
+BYTES = 8 << 30
 """Of memory, for one mutant."""
 DIGESTS = "tests/golden/test_facts.py"
 VALUES = "tests/unit/test_frozen.py"
 """Looks at classes, and runs none of their lines."""
-WALL = 900
-"""Seconds for one mutant, for those that wait for something that never comes."""
+WALL = 3600
+"""Seconds for one mutant, for those that wait for something that never comes; it is not judged then."""
+
+
+VIEWS = ("tests/unit/test_view_claims.py", "tests/golden/test_views.py", "tests/golden/test_reports.py")
+"""Look at what all reports and pictures claim."""
+PARAMETERS = 3
+"""Of one test that has no record, in files that do not import the module."""
+APART = 6
+"""Files of tests for a fault that needs a process of its own."""
+SLOW = 12.0
+"""Seconds of processor time of a test that has no record."""
+
+
+@cache
+def text_of(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def related(mutant: Mutant, known: Iterable[str], reach: Reach) -> list[str]:
+    """Tests without a record, the likeliest first: by the name of the module, what imports it, what names the function."""
+    module = mutant.file.removesuffix(".py").replace("/", ".")
+    room, stem = Path(mutant.file).parts[1], Path(mutant.file).stem.strip("_")
+    names = [name for name in names_of(mutant) if len(name.strip("_")) > 3]
+
+    @cache
+    def score(file: str) -> int:
+        text = text_of(file)
+        return (
+            100 * (Path(file).stem in (f"test_{stem}", f"test_{room}_{stem}"))
+            + 60 * (f"{module} import" in text or f"import {stem}\n" in text)
+            + 30 * any(name in text for name in names)
+            + 15 * (f"{module.rpartition('.')[0]}." in text)
+            + 10 * (file in VIEWS and room in ("report", "pictures"))
+            + 5 * (f"artifact_inspector.{room}" in text)
+        )
+
+    kept: dict[str, int] = {}
+    chosen = []
+    for test in known:
+        file, name = test.partition("::")[0], test.partition("[")[0]
+        kept[name] = kept.get(name, 0) + 1
+        points = score(file)
+        if test not in reach.seconds and points and (points >= 60 or kept[name] <= PARAMETERS):
+            chosen.append((-points, len(text_of(file)), file, test))
+    return [test for *_, test in sorted(chosen, key=lambda row: row[:3])]
 
 
 class Plan(NamedTuple):
@@ -52,7 +109,7 @@ def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool
     """Piece by piece: the module's own tests, then the cheapest, as far as `most` seconds go."""
     tests = reach.tests(mutant.file, None if whole_file else lines_of(mutant))
     tests += [test for test in known if whole_file and test.startswith(VALUES) and test in reach.seconds]
-    known = set(known)
+    known = dict.fromkeys(known)
     pieces: dict[tuple[str, bool], list[str]] = {}
     for test in dict.fromkeys(tests):
         if test in known:  # the facts of a kernel are a piece of their own: they tell most for their time
@@ -70,13 +127,14 @@ def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool
             break
         chosen += pieces[piece]
         took += cost(piece)
-    return Plan(chosen, took)
+    without_record = [test for test in known if test not in reach.seconds]
+    return Plan(chosen + related(mutant, without_record, reach), took)
 
 
-def run(items: Sequence[pytest.Item], reach: Reach, say: Any) -> None:
-    """Run tests until one fails; say which, and end this process."""
+def run(items: Sequence[pytest.Item], reach: Reach, say: Any, most: float = 1e9) -> None:
+    """Run tests until one fails, for so many seconds of processor time; say which, and end this process."""
     config = items[0].config
-    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGVTALRM, too_slow)
     failed: list[str] = []
 
     class Watch:
@@ -85,13 +143,25 @@ def run(items: Sequence[pytest.Item], reach: Reach, say: Any) -> None:
                 failed.append(report.nodeid)
 
     config.pluginmanager.register(Watch())
+    began = time.process_time()
     for number, item in enumerate(items):
-        signal.setitimer(signal.ITIMER_VIRTUAL, 5 + 10 * reach.seconds.get(item.nodeid, 1))
+        if time.process_time() - began > most:
+            break
+        took = reach.seconds.get(item.nodeid)
+        signal.setitimer(signal.ITIMER_VIRTUAL, SLOW if took is None else 5 + 10 * took)
         following = items[number + 1] if number + 1 < len(items) else None
         config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if failed:
             break
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     say(failed[0] if failed else "survived")
+
+
+def too_slow(*_: object) -> None:
+    """A test that takes far longer than without the fault has noticed it; a second signal ends the process."""
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 5)
+    raise TimeoutError
 
 
 class Driver:
@@ -104,11 +174,15 @@ class Driver:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        import_rooms()
         living, kept = functions(), caches()
         rows = self.out.read_text(encoding="utf-8").splitlines() if self.out.exists() else []
         known = {(row["file"], row["place"]): row["end"] for row in map(json.loads, rows)}
         left = self.asked.most or len(self.chosen)
         for number, mutant in enumerate(self.chosen, 1):
+            if (mutant.file, mutant.place) not in known:  # a run beside this one may have it now
+                rows = self.out.read_text(encoding="utf-8").splitlines() if self.out.exists() else []
+                known = {(row["file"], row["place"]): row["end"] for row in map(json.loads, rows)}
             end = known.get((mutant.file, mutant.place))
             if end is None and left <= 0:
                 break
@@ -125,14 +199,21 @@ class Driver:
         end = self.forked(mutant, [items[test] for test in chosen.tests], living, kept)
         if end == "import":
             chosen = plan(self.reach, mutant, items, whole_file=True, most=self.asked.seconds)
-            end = self.apart(mutant, chosen)
+            files = [*dict.fromkeys(test.partition("::")[0] for test in chosen.tests)][:APART]
+            tests = [test for test in chosen.tests if test.partition("::")[0] in files]
+            end = self.apart(mutant, Plan(tests, min(chosen.seconds, self.asked.seconds)))
+        if end in items and self.forked(None, [items[end]], living, kept) == end:  # it fails without a fault, too
+            self.reach.seconds.pop(end)
+            return self.end_of(mutant, items, living, kept)
         took = {"tests": len(chosen.tests), "planned": round(chosen.seconds, 1)}
         row = {**mutant._asdict(), "end": end, **took, "wall": round(time.monotonic() - began, 1)}
         with self.out.open("a", encoding="utf-8") as log:
             log.write(json.dumps(row) + "\n")
         return end
 
-    def forked(self, mutant: Mutant, items: Sequence[pytest.Item], living: Functions, kept: Sequence[Any]) -> str:
+    def forked(
+        self, mutant: Mutant | None, items: Sequence[pytest.Item], living: Functions, kept: Sequence[Any]
+    ) -> str:
         reader, writer = os.pipe()
         place = tempfile.mkdtemp()
         child = os.fork()
@@ -144,7 +225,7 @@ class Driver:
 
             try:
                 resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-                went = put_in(mutant, living)
+                went = mutant is None or put_in(mutant, living)
                 if went is None:
                     say("same")
                 if not went:
@@ -154,7 +235,7 @@ class Driver:
                 for one in kept:
                     one.cache_clear()
                 items[0].config._tmp_path_factory._basetemp = Path(place)  # type: ignore[attr-defined]
-                run(items, self.reach, say)
+                run(items, self.reach, say, self.asked.seconds)
             except BaseException as escaped:  # noqa: BLE001 - whatever it is, the fault was noticed
                 say(f"escaped {type(escaped).__name__}")
         os.close(writer)
@@ -165,26 +246,28 @@ class Driver:
     def apart(self, mutant: Mutant, chosen: Plan) -> str:
         """The same in a process that imports the module with its fault."""
         asked = json.dumps([list(mutant), chosen.tests, chosen.seconds])
-        limit = 60 + 10 * chosen.seconds
-        try:
-            told = subprocess.run(
-                [sys.executable, "-m", "tests.mutation.mutate", "--one"], input=asked, capture_output=True, text=True, timeout=limit,
-                cwd=ROOT,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "slow"
-        return told.stdout.strip().rpartition("\n")[2] or f"escaped {told.returncode}"
+        limit = int(60 + 10 * chosen.seconds)
+        told = subprocess.run(
+            [sys.executable, "-m", "tests.mutation.mutate", "--one"], input=asked, capture_output=True, text=True,
+            cwd=ROOT, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
+        )  # fmt: skip
+        return (
+            "slow"
+            if told.returncode == -signal.SIGXCPU
+            else told.stdout.strip().rpartition("\n")[2] or f"escaped {told.returncode}"
+        )
 
 
 def ended(child: int, reader: int) -> str:
     """What a process says before it ends."""
     stop = time.monotonic() + WALL
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
         if time.monotonic() > stop:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.02)
     with os.fdopen(reader) as told:
-        return told.read() or "slow"
+        is_slow = os.WIFSIGNALED(status[1]) and os.WTERMSIG(status[1]) == signal.SIGVTALRM
+        return told.read() or ("slow" if is_slow else "not judged")
 
 
 class One:
@@ -203,7 +286,7 @@ class One:
         missing = [test for test in self.tests if test not in items]
         if missing:
             self.say(f"{missing[0]} is gone")
-        run([items[test] for test in self.tests], Reach({}, {}), self.say)
+        run([items[test] for test in self.tests], Reach({}, {}), self.say, 25)
         return True
 
 
@@ -226,20 +309,29 @@ def main() -> None:
     options.add_argument("--count", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
-    options.add_argument("--reach", type=Path, nargs="+", default=[Path("reach.json")])
+    options.add_argument("--reach", type=Path, nargs="*", default=[Path("reach.json")])
+    options.add_argument("--tests", nargs="*", help="Files of tests, also without a record; those of the record.")
     options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
-    options.add_argument("--seconds", type=float, default=1e9, help="Of tests, for one mutant.")
+    options.add_argument("--seconds", type=float, default=1e9, help="Of processor time, for the tests of one mutant.")
+    options.add_argument("--rooms", nargs="+", default=ROOMS, help="Packages whose mutants are drawn.")
+    options.add_argument("--reverse", action="store_true", help="Begin with the last, beside a run that does not.")
+    options.add_argument(
+        "--judge", nargs="+", default=ROOMS, help="Of what is drawn, the packages that are judged now."
+    )
     options.add_argument("--only", help="A part of the name of the files whose mutants are drawn.")
     options.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = options.parse_args()
     if asked.one:
         run_one(sys.stdin.read())
     reach = read(*asked.reach)
-    every = [mutant for mutant in mutants() if asked.only is None or asked.only in mutant.file]
+    every = [mutant for mutant in mutants(asked.rooms) if asked.only is None or asked.only in mutant.file]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    chosen = [mutant for mutant in chosen if Path(mutant.file).parts[1] in asked.judge]
+    chosen = chosen[::-1] if asked.reverse else chosen
     driver = Driver(chosen, reach, asked)
     os.chdir(ROOT)
-    pytest.main([*OPTIONS, *sorted({test.partition("::")[0] for test in reach.seconds})], plugins=[driver])
+    files = asked.tests or sorted({test.partition("::")[0] for test in reach.seconds})
+    pytest.main([*OPTIONS, *files], plugins=[driver])
 
 
 if __name__ == "__main__":

@@ -1,37 +1,48 @@
-"""Which tests run which lines of `analysis/` and `comparison/`, and how long each takes.
+"""Which tests run which functions of the packages in `ROOMS`, and how long each takes.
 
-    python -m tests.mutation.reach --out reach.json [tests …]      (needs coverage)
+    python -m tests.mutation.reach --out reach.json [tests …]
 
-Tests of one saved kernel share what was found of it, so that each of them has the lines of all. What is kept between
-other tests is let go after each of them; what a fixture runs, all tests of its file may lean on.
+Each function begins with a mark that takes itself away when it is first reached, and comes back before the next test:
+a run with marks costs hardly more than one without. Tests of one saved kernel share what was found of it, so that each
+of them has the functions of all. What is kept between other tests is let go after each of them; what a fixture runs,
+all tests of its file may lean on.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import builtins
 import functools
 import gc
+import importlib
 import json
 import os
 import re
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.mutation.faults import FILES, ROOT
+from tests.mutation.faults import ROOMS, ROOT, compiled, first_line, functions, parsed
 
 TESTS = (
     *("artifact_inspector", "tests/unit", "tests/property", "tests/golden", "tests/oracle", "tests/cases"),
     *("tests/corpus", "tests/passes", "tests/libraries", "tests/plugin", "tests/test_docs.py", "tests/test_new_fact.py"),
+    *("tests/diagnosis", "tests/test_schemas.py"),
 )  # fmt: skip
 """What can notice a fault; the rest looks at the project, at processes, or at pages in a browser."""
 OPTIONS = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--no-header", "--assert=plain"),
     "--hypothesis-seed=0",
 )
+SECONDS = 10
+"""Of processor time; a longer test is left out."""
 OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+/\w+)")
 
 
@@ -47,10 +58,10 @@ class Reach(NamedTuple):
     seconds: dict[str, float]
     """Test → of processor time; those that did not pass are missing."""
     lines: dict[str, dict[int, set[str]]]
-    """File → line → tests, and pieces."""
+    """File → first line of a function → tests, and pieces."""
 
-    def tests(self, file: str, lines: range | None = None) -> list[str]:
-        """Those that run one of some lines, or any of the file."""
+    def tests(self, file: str, lines: list[int] | None = None) -> list[str]:
+        """Those that run a function with one of some first lines, or any of the file."""
         of = self.lines.get(file, {})
         ran = {one for line in (of if lines is None else lines) for one in of.get(line, ())}
         return [test for test in self.seconds if test in ran or piece_of(test) in ran]
@@ -81,22 +92,93 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return code is not None and code.co_filename.startswith(str(ROOT)) and "/.venv/" not in code.co_filename
 
 
+def import_rooms() -> None:
+    """Import every module of the rooms, so that its functions live before the tests begin."""
+    for room in ROOMS:
+        for path in (ROOT / "artifact_inspector" / room).rglob("*.py"):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+
+
+class Marks:
+    """Marks at the beginning of each living function."""
+
+    def __init__(self) -> None:
+        self.plain: dict[str, list[tuple[FunctionType, CodeType]]] = {}
+        self.marked: dict[str, list[CodeType]] = {}
+        self.reached: set[str] = set()
+        self.gone: set[str] = set()
+        living = functions()
+        for room in ROOMS:
+            for path in (ROOT / "artifact_inspector" / room).rglob("*.py"):
+                file = str(path.relative_to(ROOT))
+                for code in codes(marked_module(path, file)):
+                    place = (code.co_filename, code.co_qualname, code.co_firstlineno)
+                    for function in living.get(place, ()):
+                        if function.__code__.co_freevars == code.co_freevars:
+                            key = f"{file}:{code.co_firstlineno}"
+                            self.plain.setdefault(key, []).append((function, function.__code__))
+                            self.marked.setdefault(key, []).append(code)
+        builtins.__reached__ = self.reach  # type: ignore[attr-defined]
+        self.gone = set(self.plain)
+
+    def reach(self, key: str) -> None:
+        self.reached.add(key)
+        self.gone.add(key)
+        for function, code in self.plain.get(key, ()):
+            function.__code__ = code
+
+    def take(self) -> set[str]:
+        """What was reached since the last call; all marks are back."""
+        for key in self.gone:
+            for (function, _), code in zip(self.plain.get(key, ()), self.marked.get(key, ()), strict=True):
+                function.__code__ = code
+        reached = set(self.reached)
+        self.reached.clear()
+        self.gone.clear()
+        return reached
+
+
+def marked_module(path: Path, file: str) -> CodeType:
+    tree = parsed(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            mark = ast.parse(f"__reached__({f'{file}:{first_line(node)}'!r})").body[0]
+            node.body.insert(1 if ast.get_docstring(node) is not None else 0, mark)
+    return compiled(tree, file)
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from codes(one)
+
+
 class Recorder:
     """A plugin of pytest that notes what each test runs."""
 
-    def __init__(self) -> None:
-        from coverage import Coverage  # for this alone
-
-        self.coverage = Coverage(
-            data_file=None, config_file=False, include=[f"{files}/*" for files in FILES], messages=False
-        )
+    def __init__(self, out: Path, most: int) -> None:
+        self.out, self.most = out, most
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
+        self.lines: dict[str, dict[int, set[str]]] = {}
         self.last = self.context = ""
+        self.written = 0.0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the first parameters of each test."""
+        kept: dict[str, int] = {}
+        for item in list(items):
+            name = item.nodeid.partition("[")[0]
+            kept[name] = kept.get(name, 0) + 1
+            if kept[name] > self.most:
+                items.remove(item)
 
     def pytest_collection_finish(self) -> None:
+        import_rooms()
         self.caches = caches()
-        self.coverage.start()
+        self.marks = Marks()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -106,6 +188,9 @@ class Recorder:
                 one.cache_clear()
         self.last = piece
         began = time.process_time()
+        if began - self.written > 60:
+            self.written = began
+            self.write()
         self.note_under(piece)
         yield
         self.seconds[item.nodeid] = time.process_time() - began
@@ -115,41 +200,49 @@ class Recorder:
         piece = piece_of(item.nodeid)
         if piece.endswith(".py"):
             self.note_under(item.nodeid)
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         yield
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self.note_under(piece)
 
     def note_under(self, context: str) -> None:
         if context != self.context:
+            for key in self.marks.take():
+                file, _, line = key.rpartition(":")
+                self.lines.setdefault(file, {}).setdefault(int(line), set()).add(self.context)
             self.context = context
-            self.coverage.switch_context(context)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
             self.failed.add(report.nodeid)
 
-    def told(self) -> dict[str, Any]:
-        """Line by line what ran it: tests, and pieces for what all their tests lean on."""
-        self.coverage.stop()
-        noted = self.coverage.get_data()
+    def write(self) -> None:
+        """Function by function what ran it: tests, and pieces for what all their tests lean on."""
+        self.note_under("")
         lines = {
-            str(Path(file).relative_to(ROOT)): {
-                line: [one for one in contexts if one] for line, contexts in noted.contexts_by_lineno(file).items()
-            }
-            for file in noted.measured_files()
+            file: {line: sorted(one for one in tests if one) for line, tests in of.items()}
+            for file, of in self.lines.items()
         }
-        return {"seconds": self.seconds, "failed": sorted(self.failed), "lines": lines}
+        told = {"seconds": self.seconds, "failed": sorted(self.failed), "lines": lines}
+        self.out.write_text(json.dumps(told), encoding="utf-8")
+
+
+def too_long(*_: object) -> None:
+    raise TimeoutError(f"More than {SECONDS} s of processor time.")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.add_argument("--out", type=Path, default=Path("reach.json"))
+    options.add_argument("--most", type=int, default=sys.maxsize, help="Parameters of one test that are recorded.")
     options.add_argument("tests", nargs="*", default=TESTS)
     asked = options.parse_args()
     out = asked.out.absolute()
     os.chdir(ROOT)
-    recorder = Recorder()
+    signal.signal(signal.SIGVTALRM, too_long)
+    recorder = Recorder(out, asked.most)
     pytest.main([*OPTIONS, *asked.tests], plugins=[recorder])
-    out.write_text(json.dumps(recorder.told()), encoding="utf-8")
+    recorder.write()
     print(len(recorder.seconds), "tests,", len(recorder.failed), "did not pass:", *sorted(recorder.failed)[:20])
 
 
