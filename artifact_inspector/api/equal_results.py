@@ -5,27 +5,34 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import environ
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.diagnosis.tile_axes import scale_grid
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.stored_values import largest_value
 
 MOST_BYTES = 1 << 29
 """Bytes of all tensors from which results are not compared: memory would hold them four times."""
-_SECONDS = 60.0
+_SECONDS = 120.0
 _PROGRAM = "from artifact_inspector.compiling.worker.interpreted import main; main()"
 
 
 def compare_results(
-    files: tuple[Path, Path], kernel: str, request: LaunchRequest, constants: Mapping[str, Any], import_directory: Path
-) -> float | None:
-    """The largest difference of any output, over its tensor's largest value; None if it could not be found.
+    files: tuple[Path, Path],
+    kernel: str,
+    request: LaunchRequest,
+    constants: Mapping[str, Any],
+    import_directory: Path,
+    rounding: float = 0.0,
+    tiles: Mapping[str, tuple[int, Sequence[int]]] = {},
+) -> bool | None:
+    """Whether each element that two sources of a kernel store is equal; None if that could not be found.
 
-    The first two CTAs of each axis run, on random values.
+    The first two CTAs of each axis run, on random values, or as many as cover the same elements with other tiles.
 
     Args:
         files: the original and the changed source.
@@ -33,17 +40,26 @@ def compare_results(
         request: the launch.
         constants: of the kernel.
         import_directory: from which the original imports.
+        rounding: share of an element by which it may differ besides the rounding of its type; 0 for equal bits.
+        tiles: constants that the second kernel changes → (value, axes of the grid).
     """
     tensors = [value for value in request.arguments.values() if isinstance(value, Tensor)]
     if sum(tensor.bytes for tensor in tensors) > MOST_BYTES or any(isinstance(one, str) for one in request.grid):
         return None
     arguments = {name: _describe(value) for name, value in request.arguments.items() if name not in constants}
+    values = {name: value for name, value in constants.items() if isinstance(value, (int, float, str, bool))}
+    before, after = {name: int(constants[name]) for name in tiles}, {name: value for name, (value, _) in tiles.items()}
+    grid = [min(int(extent), 2) for extent in request.grid]
+    for name, (value, axes) in tiles.items():
+        for axis in axes:
+            grid[axis] = min(int(request.grid[axis]), 2 * max(1, value // before[name]))
     document = {
         "files": [str(file) for file in files],
         "kernel": kernel,
-        "grid": [min(int(extent), 2) for extent in request.grid],
+        "grids": [grid, scale_grid(grid, {name: axes for name, (_, axes) in tiles.items()}, before, after)],
         "arguments": arguments,
-        "constants": {name: value for name, value in constants.items() if isinstance(value, (int, float, str, bool))},
+        "rounding": rounding,
+        "constants": [values, {**values, **after}],
     }
     paths = [str(import_directory), *filter(None, sys.path)]
     environment = {**environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ":".join(paths)}
@@ -57,7 +73,7 @@ def compare_results(
             env=environment,
             check=True,
         )
-        return float(json.loads(run.stdout.splitlines()[-1]))
+        return bool(json.loads(run.stdout.splitlines()[-1]))
     except (subprocess.SubprocessError, ValueError, IndexError):
         return None
 

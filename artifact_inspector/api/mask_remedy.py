@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 
 from artifact_inspector.api.advice import replace_stale_entry
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.memory_errors import check_launches
-from artifact_inspector.api.remedy_search import LARGEST_DIFFERENCE
+from artifact_inspector.diagnosis.diagnose import predict_microseconds
 from artifact_inspector.diagnosis.mask_edit import add_mask
-from artifact_inspector.errors import CompileError
+from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
+from artifact_inspector.errors import CompileError, InspectorError
 from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.scratch import scratch_directory
-from artifact_inspector.memory_checks.problems import Check, MemoryReport
+from artifact_inspector.memory_checks.problems import Check, MemoryProblem, MemoryReport
+
+MISSING_MASK = "missing-mask"
+"""What such a remedy acts on: an error, which no predicted time shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedKernel:
+    """A kernel with the masks that it lacked, or why there is none."""
+
+    text: str = ""
+    """The whole changed file; empty without a patch."""
+    patch: str = ""
+    reason: str = ""
+    gain: float | None = None
+    """Predicted time before ÷ after; None if times are not predicted."""
 
 
 def with_mask_patch(
@@ -26,29 +44,77 @@ def with_mask_patch(
 
     The changed kernel compiles, leaves no tensor, and gives equal results in Triton's interpreter (first CTAs).
     """
+    if not _lacks_masks(pair[0], report, kernel):
+        return report
+    masked = _add_masks(pair, report.problems, kernel, disassemble)
+    if masked.patch:
+        return replace(report, patch=masked.patch)
+    return replace(report, notes=(*report.notes, f"no patch with masks: {masked.reason}"))
+
+
+def with_mask_remedy(
+    pair: tuple[Artifact, LaunchRequest], search: RemedySearch, kernel: str, disassemble: Disassemble | None
+) -> RemedySearch:
+    """The search with the patch that adds missing masks as its first remedy, or with the reason why there is none."""
+    (report,) = check_launches([pair], disassemble)
+    if not _lacks_masks(pair[0], report, kernel):
+        return search
+    lines = sorted({one.site.source_line for one in report.problems if one.missing_mask})
+    masked = _add_masks(pair, report.problems, kernel, disassemble)
+    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+    if not masked.patch:
+        sentence = f"Accesses leave their tensors at {where}, and no patch with masks was found: {masked.reason}."
+        return replace(search, reason=f"{search.reason} {sentence}".strip())
+    remedy = Remedy(f"{where}: add missing masks", masked.patch, masked.gain or 1.0, (), MISSING_MASK, True)
+    edited = {masked.patch: masked.text, **search.edited_files}
+    return replace(search, remedies=(remedy, *search.remedies), edited_files=edited)
+
+
+def _lacks_masks(entry: Artifact, report: MemoryReport, kernel: str) -> bool:
+    is_named = entry.display_name == kernel.rpartition(":")[2]
+    return is_named and any(one.missing_mask for one in report.problems)
+
+
+def _add_masks(
+    pair: tuple[Artifact, LaunchRequest],
+    problems: Sequence[MemoryProblem],
+    kernel: str,
+    disassemble: Disassemble | None,
+) -> MaskedKernel:
+    """The file with masks, which passed every check."""
     path, _, name = kernel.rpartition(":")
     entry, request = pair
-    if entry.display_name != name or not any(one.missing_mask for one in report.problems):
-        return report
     source = text = Path(path).read_text(encoding="utf-8")
     numbers = {x: one for x, one in {**entry.constants, **request.arguments}.items() if type(one) is int}
-    for one in sorted(report.problems, key=lambda one: -one.site.source_line):  # an edit may join lines
+    for one in sorted(problems, key=lambda one: -one.site.source_line):  # an edit may join lines
         if one.missing_mask is not None:
             text = add_mask(text, name, one.site.source_line, one.missing_mask, numbers) or text
-    reason, difference = ("its index, its extent or its value for `other` is unknown", None)
+    if text == source:
+        return MaskedKernel(reason="its index, its extent or its value for `other` is unknown")
     with scratch_directory() as scratch:
         changed = Path(scratch) / Path(path).name
         changed.write_text(text, encoding="utf-8")
-        if text != source:
-            try:
-                current = replace_stale_entry(pair, f"{changed}:{name}", Path(scratch) / "cache")
-            except CompileError as error:
-                return replace(report, notes=(*report.notes, f"no patch with masks: {error.message}"))
-            again, reason = check_launches([current], disassemble)[0], "the kernel still leaves its tensors"
-            if not again.undecided and all(one.check is not Check.OUT_OF_BOUNDS for one in again.problems):
-                reason = "equal results could not be shown in Triton's interpreter"
-                difference = compare_results((Path(path), changed), name, request, entry.constants, Path(path).parent)
-    if difference is None or difference > LARGEST_DIFFERENCE:
-        return replace(report, notes=(*report.notes, f"no patch with masks: {reason}"))
-    patch = unified_diff(source.splitlines(True), text.splitlines(True), f"a/{changed.name}", f"b/{changed.name}")
-    return replace(report, patch="".join(patch))
+        try:
+            current = replace_stale_entry(pair, f"{changed}:{name}", Path(scratch) / "cache")
+        except CompileError as error:
+            return MaskedKernel(reason=error.message)
+        again = check_launches([current], disassemble)[0]
+        if again.undecided or any(one.check is Check.OUT_OF_BOUNDS for one in again.problems):
+            return MaskedKernel(reason="the kernel still leaves its tensors")
+        if not compare_results((Path(path), changed), name, request, entry.constants, Path(path).parent):
+            return MaskedKernel(reason="equal results could not be shown in Triton's interpreter")
+        patch = unified_diff(source.splitlines(True), text.splitlines(True), f"a/{changed.name}", f"b/{changed.name}")
+        return MaskedKernel(text, "".join(patch), gain=_predict_gain(pair, current, disassemble))
+
+
+def _predict_gain(
+    before: tuple[Artifact, LaunchRequest], after: tuple[Artifact, LaunchRequest], disassemble: Disassemble | None
+) -> float | None:
+    try:
+        times = [
+            predict_microseconds(RankingCandidate(entry, request, entry.constants), disassemble)
+            for entry, request in (before, after)
+        ]
+    except InspectorError:
+        return None
+    return round(times[0] / times[1], 2) if times[0] and times[1] else None

@@ -11,15 +11,17 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from artifact_inspector.api.equal_results import compare_results
+from artifact_inspector.api.mask_remedy import with_mask_remedy
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
-from artifact_inspector.diagnosis.assumed_launch import assume_indices
+from artifact_inspector.diagnosis.assumed_launch import ASSUMED, assume_indices
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
-from artifact_inspector.diagnosis.changes import OPTIONS, Change, changed_grid, propose_changes
+from artifact_inspector.diagnosis.changes import OPTIONS, TILE_NAMES, Change, changed_grid, propose_changes
 from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
+from artifact_inspector.diagnosis.tile_axes import find_tile_axes
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
@@ -34,12 +36,18 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact, open_cache
 
 MOST_REMEDIES = 3
+_REORDERED = 2.0**-16
+"""Share of a result of positive terms by which it may differ with other tiles: they sum in another order."""
+LEAST_SAVING = 1.0
+"""Microseconds from which it counts: starts of a kernel vary by as much."""
 LEAST_GAIN = 1.05
 """Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 NOTHING_HELPS = "No change tried helps"
-LARGEST_DIFFERENCE = 0.01
-"""Of results in the interpreter, over the largest value of the tensor: sums in another order, or in tf32."""
 _BATCH = 4
+_MASK_SHARE = 0.1
+"""Share of the budget in which the launch is checked for accesses outside of its tensors."""
+_FIRST_BATCH = 2
+"""Changes that are tried before the cost of one is known."""
 _LEAST_STEP = 1.02
 """Gain from which a change is combined with others."""
 _LEAST_REDUCTION = 0.02
@@ -82,6 +90,8 @@ def search_remedies(
 ) -> RemedySearch:
     """The changes that lower the predicted time of a launch: edits, options and constants, and combinations.
 
+    Masks that the kernel of a known launch lacks come first.
+
     Args:
         pair: the kernel with its launch.
         diagnosis: of the launch.
@@ -94,6 +104,25 @@ def search_remedies(
         spent: processor seconds that the diagnosis took; each check takes about as many.
         progress: called with the best change so far, and with the one that is compiled.
     """
+    search = _search_faster(pair, diagnosis, make_disassembler, directory, gpu, steps, kernel, budget, spent, progress)
+    if kernel is None or any(note.startswith(ASSUMED) for note in pair[1].notes):
+        return search
+    with limit_simulation(budget * _MASK_SHARE):
+        return with_mask_remedy(pair, search, kernel, make_disassembler([pair[0]]))
+
+
+def _search_faster(
+    pair: tuple[Artifact, LaunchRequest],
+    diagnosis: Diagnosis,
+    make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
+    directory: Path,
+    gpu: str | None,
+    steps: int,
+    kernel: str | None,
+    budget: float,
+    spent: float,
+    progress: Callable[[str], None],
+) -> RemedySearch:
     entry, request = pair
     if not diagnosis.causes:
         return RemedySearch((), 0, "")
@@ -138,11 +167,12 @@ class _Search:
         self.attempts: list[tuple[Change, str]] = []
         """Changes that were compiled, with the label of their edit."""
         self._files: dict[str, Path] = {}
-        self._differences: dict[str, float | None] = {}
+        self._equalities: dict[str, bool | None] = {}
         self._start, self._processor_start = time.monotonic(), processor_seconds() - spent
         self._reserve = self._per_trial = spent / 2  # a check and a trial start no process
         self._diagnoses: dict[str, Diagnosis] = {}
         self.source = ""
+        self.tile_axes: dict[str, tuple[int, ...]] = {}
         self._is_stopped = False
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
@@ -151,6 +181,7 @@ class _Search:
         file, _, name = self.kernel_path.partition(":")
         if is_editable and file.endswith(".py"):
             self.source = Path(file).read_text(encoding="utf-8")
+            self.tile_axes = find_tile_axes(self.source, name)
             numbers = {one: value for one, value in self.request.arguments.items() if type(value) is int}
             target = self.entry.target
             is_blackwell = target is not None and target.limits.matrix_unit == "tcgen05"
@@ -159,7 +190,8 @@ class _Search:
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
         expanded: list[Trial] = []
         while not self._is_spent(budget):
-            count = max(1, min(_BATCH, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
+            most = _BATCH if self.attempts else _FIRST_BATCH
+            count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
             batch, pending = pending[:count], pending[count:]
             best = min(self.trials, key=lambda trial: trial.microseconds, default=None)
             if (
@@ -184,7 +216,7 @@ class _Search:
         constants = {**self.entry.constants, **_constants(change)}
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if self.entry.target is None else self.entry.target.warp_size
-        return propose_changes(kinds, options, constants, warp_size)
+        return propose_changes(kinds, options, constants, warp_size, self.tile_axes)
 
     def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[tuple[Change, SourceEdit | None]]:
         """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
@@ -233,7 +265,7 @@ class _Search:
         jobs = []
         for change, edit in batch:
             key = (dict(sorted(change.items(), key=str)), "" if edit is None else edit.label)
-            grid = changed_grid(self.request, self.entry.constants, change)
+            grid = changed_grid(self.request, self.entry.constants, change, self.tile_axes)
             if key not in self.attempts and grid is not None:
                 self.attempts.append(key)
                 jobs.append((change, edit, grid))
@@ -277,7 +309,8 @@ class _Search:
         for trial in sorted(self.trials, key=lambda one: rank_trial(one, before)):
             seconds = processor_seconds() - self._processor_start
             is_late = time.monotonic() - self._start > budget or seconds > budget * _PROCESSOR_SHARE
-            if len(remedies) == MOST_REMEDIES or before < LEAST_GAIN * trial.microseconds or (is_late and remedies):
+            is_small = before < max(LEAST_GAIN * trial.microseconds, trial.microseconds + LEAST_SAVING)
+            if len(remedies) == MOST_REMEDIES or is_small or (is_late and remedies):
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
                 continue  # a better one does the same with less
@@ -288,12 +321,12 @@ class _Search:
             if trial.edit is not None:
                 patch = trial.edit.as_patch(self.source, Path(self.kernel_path.partition(":")[0]).name)
                 edited[patch] = trial.edit.text
-            costs = _costs(self.entry, trial)
+            costs = _costs(self.entry, self.request, trial)
             gain = round(before / trial.microseconds, 2)
             remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
         attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
         reason = "" if remedies else attempt
-        if failed := sum(difference is None for difference in self._differences.values()):
+        if failed := sum(one is None for one in self._equalities.values()):
             reason += f" {failed} source edit{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
         if self._is_stopped or (limit is not None and limit.is_spent()):
@@ -302,18 +335,28 @@ class _Search:
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 
     def _is_equal(self, trial: Trial) -> bool:
-        """Whether the change computes the same: the same bytes, and for an edit equal results in the interpreter."""
-        if trial.edit is not None:
+        """Whether the change computes the same: equal results in the interpreter, and for a tile the same bytes.
+
+        A tile by its name only, whose results cannot be compared, needs the same bytes.
+        """
+        constants = _constants(trial.change)
+        tiles = {one: (value, self.tile_axes[one]) for one, value in constants.items() if one in self.tile_axes}
+        if trial.edit is not None or tiles:
             file, _, name = self.kernel_path.partition(":")
-            if trial.edit.text not in self._differences:
-                files, constants = (Path(file), self._files[trial.edit.text]), self.entry.constants
-                self._differences[trial.edit.text] = compare_results(
-                    files, name, self.request, constants, Path(file).parent
+            source, rounding = Path(file), _REORDERED if tiles else 0.0
+            edited = source if trial.edit is None else self._files[trial.edit.text]
+            key = f"{edited} {tiles}"
+            if key not in self._equalities:
+                rounding = max(rounding, 0.0 if trial.edit is None else trial.edit.rounding)
+                self._equalities[key] = compare_results(
+                    (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles
                 )
-            difference = self._differences[trial.edit.text]
-            if difference is None or difference > LARGEST_DIFFERENCE:
+            is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
+            if self._equalities[key] is False or (is_necessary and not self._equalities[key]):
                 return False
-        if not any(type(value) is int for value in _constants(trial.change).values()):
+            if self._equalities[key] and len(tiles) == len(constants):
+                return True  # the whole launch need not be simulated as well
+        if not any(type(value) is int for value in constants.values()):
             return True
         disassemble = self.make_disassembler([self.entry, trial.candidate.artifact])
         original = RankingCandidate(self.entry, self.request, self.entry.constants)
@@ -371,10 +414,12 @@ def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, 
     return run.memory.count_unique_bytes()
 
 
-def _costs(before: Artifact, trial: Trial) -> tuple[str, ...]:
+def _costs(before: Artifact, request: LaunchRequest, trial: Trial) -> tuple[str, ...]:
     """What the change takes in addition."""
     old, new = inspect_artifact(before, None), inspect_artifact(trial.candidate.artifact, None)
     costs = []
+    if trial.candidate.request.grid != request.grid:
+        costs.append(f"a grid of {' × '.join(map(str, trial.candidate.request.grid))}")
     for name in ("registers", "shared"):
         value_before, value_after = getattr(old.resources, name).value, getattr(new.resources, name).value
         if value_before is not None and value_after is not None and value_after > value_before:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product, zip_longest
 from typing import Any
 
 from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.tile_axes import scale_grid
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import evaluate_extent
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.variations import VARIABLE_OPTIONS
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 
-_TILE = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
+TILE_NAMES = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
 """Names of constants that size tiles. Others may change what the kernel computes."""
 _GROUP = re.compile(r"GROUP\w*", re.IGNORECASE)
 AMD_WARP = 64
@@ -37,7 +38,11 @@ Change = Mapping[str, Any]
 
 
 def propose_changes(
-    kinds: Sequence[CauseKind], options: Mapping[str, Any], constants: Mapping[str, Any], warp_size: int
+    kinds: Sequence[CauseKind],
+    options: Mapping[str, Any],
+    constants: Mapping[str, Any],
+    warp_size: int,
+    tiles: Collection[str] = (),
 ) -> list[Change]:
     """Changes of a configuration, those that act on its causes first.
 
@@ -46,12 +51,14 @@ def propose_changes(
         options: `num_warps`, `num_stages` of the compiled kernel.
         constants: values of its constants.
         warp_size: threads of a warp.
+        tiles: constants that size tiles by the kernel's source, whatever their name.
 
     Example:
         >>> propose_changes([CauseKind.DRAINED_PIPELINE], {"num_stages": 2}, {}, 32)[:2]
         [{'num_stages': 3}, {'num_stages': 4}]
     """
-    by_kind = [_changes_for(kind, options, constants, warp_size) for kind in kinds]
+    sized = {name: value for name, value in constants.items() if name in tiles or TILE_NAMES.fullmatch(name)}
+    by_kind = [_changes_for(kind, options, sized, warp_size) for kind in kinds]
     proposals = [
         *_precisions(constants),
         # the first of each cause, then the second of each
@@ -59,24 +66,24 @@ def propose_changes(
         *_matrix_shapes(options, warp_size),
         *_stages(options, 1),
         *_warps(options, warp_size, (2, 0.5)),
-        *_tiles(constants, (2, 0.5)),
+        *_tiles(sized, (2, 0.5)),
         *_groups(constants),
     ]
     return [change for number, change in enumerate(proposals) if change not in proposals[:number]]
 
 
 def _changes_for(
-    kind: CauseKind, options: Mapping[str, Any], constants: Mapping[str, Any], warp_size: int
+    kind: CauseKind, options: Mapping[str, Any], tiles: Mapping[str, Any], warp_size: int
 ) -> Iterator[Change]:
     if kind in _DEEPER:
         yield from _stages(options, 4)
     if kind in _SMALLER:
         # idle multiprocessors need several times the CTAs
         for factor in (0.25, 0.5) if kind is CauseKind.IDLE_MULTIPROCESSORS else (0.5, 0.25):
-            yield from sorted(_tiles(constants, (factor,)), key=lambda change: -max(change.values()))
+            yield from sorted(_tiles(tiles, (factor,)), key=lambda change: -max(change.values()))
             yield from _warps(options, warp_size, (1 / factor,))
     if kind in _LARGER:
-        yield from _tiles(constants, (2, 4))
+        yield from _tiles(tiles, (2, 4))
         yield from _warps(options, warp_size, (0.5, 0.25))
 
 
@@ -96,12 +103,14 @@ def _warps(options: Mapping[str, Any], warp_size: int, factors: Sequence[float])
                 yield {"num_warps": count}
 
 
-def _tiles(constants: Mapping[str, Any], factors: Sequence[float]) -> Iterator[Change]:
-    for name, value in constants.items():
-        if type(value) is int and value & (value - 1) == 0 and _TILE.fullmatch(name):
+def _tiles(tiles: Mapping[str, Any], factors: Sequence[float]) -> Iterator[Change]:
+    for name, value in tiles.items():
+        if type(value) is int and value > 0 and value & (value - 1) == 0:
             for factor in factors:
-                if _LEAST_TILE <= value * factor <= _MOST_TILE:
-                    yield {name: int(value * factor)}
+                # a tile of a few rows may have many columns
+                scaled = value * (factor**3 if value < _LEAST_TILE and factor > 1 else factor)
+                if min(_LEAST_TILE, value) <= scaled <= _MOST_TILE:
+                    yield {name: int(scaled)}
 
 
 def _groups(constants: Mapping[str, Any]) -> Iterator[Change]:
@@ -121,12 +130,15 @@ def _matrix_shapes(options: Mapping[str, Any], warp_size: int) -> Iterator[Chang
         yield from ({"matrix_instr_nonkdim": size} for size in (16, 32) if size != options.get("matrix_instr_nonkdim"))
 
 
-def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: Change) -> tuple[int | str, ...] | None:
+def changed_grid(
+    request: LaunchRequest, constants: Mapping[str, Any], change: Change, axes: Mapping[str, Sequence[int]] = {}
+) -> tuple[int | str, ...] | None:
     """A likely grid of a launch with changed constants; None if nothing explains the recorded one.
 
     A recorded grid has numbers. Each is compared with quotients of integer arguments and tile constants; those count
-    first that divide an argument by a tile of its name (`M` by `BLOCK_M`), each for one dimension. The caller has to
-    verify that the launch still touches the same bytes.
+    first that divide an argument by a tile of its name (`M` by `BLOCK_M`), each for one dimension. Without a quotient,
+    the axes of a tile by the source (`find_tile_axes`) are scaled. The caller has to verify that the launch still
+    touches the same bytes.
     """
     changed = {name: value for name, value in change.items() if name in constants}
     if not any(isinstance(value, int) for value in changed.values()):
@@ -145,6 +157,8 @@ def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: C
             extents.append(evaluate_extent(unused[0], names))
         elif int(extent) == 1:
             extents.append(1)
+        elif changed.keys() <= axes.keys():
+            return scale_grid([int(one) for one in request.grid], axes, _integers(constants), changed)
         else:
             return None
     return tuple(extents)
@@ -163,7 +177,7 @@ def _integers(values: Mapping[str, Any]) -> dict[str, int]:
 def _explanations(extent: int, request: LaunchRequest, constants: Mapping[str, Any]) -> Iterator[str]:
     """Expressions over arguments and tile constants whose value is an extent."""
     names = {**_integers(request.arguments), **_integers(constants)}
-    tiles = [name for name in _integers(constants) if _TILE.fullmatch(name)]
+    tiles = [name for name in _integers(constants) if TILE_NAMES.fullmatch(name)]
     quotients = [f"cdiv({name},{tile})" for name in _integers(request.arguments) for tile in tiles if names[tile] > 0]
     products = [f"{one}*{other}" for one, other in product(quotients, quotients) if one < other]
     for text in (*quotients, *products):

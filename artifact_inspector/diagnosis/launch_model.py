@@ -38,6 +38,8 @@ _SCALED_COUNTERS = (
 )  # fmt: skip
 _MOST_SECTORS = 1 << 25
 """Sectors of the window of CTAs from which traffic of device memory is derived: it takes up to 10 s."""
+_WAITS = ("s_waitcnt", "DEPBAR", "WARPGROUP.DEPBAR")
+"""Instructions that only wait."""
 _SCALED_TRAFFIC = ("requested_lines", "new_sectors", "requested_sectors", "completed_sectors", "contiguous_ranges")
 
 
@@ -266,7 +268,12 @@ def _time_model(
 
 
 def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> LaunchSample:
-    """A sample in which only a fraction of the executions of some steps is left."""
+    """A sample in which only a fraction of the executions of some steps is left.
+
+    What follows a removed instruction uses its operands, so that its waits stay.
+    """
+    waits = [index for index in fractions if sample.loaded.program.steps[index].opcode.startswith(_WAITS)]
+    fractions = {index: fraction for index, fraction in fractions.items() if index not in waits}
     counters = _copy_counters(sample.counters)
     for name in _SCALED_COUNTERS:
         per_step = getattr(counters, name)
@@ -281,10 +288,13 @@ def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> Launch
     visits: Counter[int] = Counter()
     trace = []
     for index in sample.trace:
+        if index < 0:  # removed before
+            trace.append(index)
+            continue
         fraction = fractions.get(index, 1.0)
         visits[index] += 1
-        if fraction == 1.0 or int(visits[index] * fraction) > int((visits[index] - 1) * fraction):
-            trace.append(index)
+        is_left = fraction == 1.0 or int(visits[index] * fraction) > int((visits[index] - 1) * fraction)
+        trace.append(index if is_left else ~index)
     return replace(sample, counters=counters, traffic=replace(traffic, **scaled), trace=tuple(trace))
 
 

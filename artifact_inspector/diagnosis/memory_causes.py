@@ -131,7 +131,7 @@ def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
     for line, steps in group_by_line(model, lambda step: step.kind in _READS).items():
         lanes = sum(traffic.active_lanes.get(step.index, 0) for step in steps)
         distinct = sum(traffic.distinct_addresses.get(step.index, 0) for step in steps)
-        if not distinct or lanes < 2 * distinct * max(1.0, spare_threads):
+        if not distinct or lanes < 2 * distinct * max(1.0, spare_threads) or line in model.operations.scalar_loads:
             continue
         names = ", ".join(dict.fromkeys(traffic.tensor_of_step.get(step.index, "memory") for step in steps))
         reason = f"each element of {names} is loaded {lanes / distinct:.0f} times; load it once and broadcast it"

@@ -26,6 +26,8 @@ class SourceEdit:
     """The whole changed file."""
     cost: str = ""
     """What it changes beside time; empty if nothing."""
+    rounding: float = 0.0
+    """Share of a result of positive terms by which it may differ; 0 if the edit keeps every operation and its order."""
 
     def as_patch(self, original: str, name: str) -> str:
         """The edit as a unified diff."""
@@ -327,7 +329,8 @@ def _narrow_dot(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Sour
             changed = _CastRemover("tl.float32").visit(copy.deepcopy(statement))
             if ast.dump(changed) != ast.dump(statement):
                 changes.update(kernel.rewrite(statement, changed))
-    yield SourceEdit(f"line {line}: multiply the operands as they are loaded", kind, kernel.replaced(changes, {}))
+    label = f"line {line}: multiply the operands as they are loaded"
+    yield SourceEdit(label, kind, kernel.replaced(changes, {}), rounding=_NARROW_OPERANDS)
 
 
 def _reduce_once(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
@@ -348,7 +351,8 @@ def _reduce_once(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Sou
         changed = ast.parse(f"{lanes} += {ast.unparse(sums[0].args[0])}").body[0]
         after = (loops[-1].end_lineno or loops[-1].lineno) + 1
         text = kernel.replaced(kernel.rewrite(statement, changed), {loops[-1].lineno: start, after: end})
-        yield SourceEdit(f"line {statement.lineno}: sum per lane, and reduce after the loop", kind, text)
+        label = f"line {statement.lineno}: sum per lane, and reduce after the loop"
+        yield SourceEdit(label, kind, text, rounding=_REORDERED_SUM)
 
 
 def _flag_loop(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
@@ -499,6 +503,10 @@ def _mark_multiples(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[
     yield SourceEdit(f"line {line}: mark offsets as multiples of 16", kind, kernel.replaced(changes, {}), cost)
 
 
+_REORDERED_SUM = 2.0**-16
+"""Relative error of a sum of positive fp32 terms in another order: 256 times the unit roundoff."""
+_NARROW_OPERANDS = 2.0**-8
+"""Relative error of a product whose operands are rounded to bf16, the least precise type that dots widen."""
 _REWRITES: dict[CauseKind, Callable[[KernelText, int, CauseKind], Iterator[SourceEdit]]] = {
     CauseKind.REDUNDANT_LOAD: _load_once,
     CauseKind.INVARIANT_LOAD: _hoist,

@@ -59,6 +59,8 @@ class SourceOperations:
     """Line of a dot → lines that load or convert its operands."""
     loops: tuple[frozenset[str], ...] = ()
     """The lines of each loop."""
+    scalar_loads: frozenset[str] = frozenset()
+    """Lines whose loads all load one element: a warp does so in one request."""
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
 
@@ -104,6 +106,7 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         wide_dots=dict(_wide_dots(module, values)),
         dot_operands=_dot_operands(values),
         loops=_loop_lines(function),
+        scalar_loads=frozenset(_scalar_load_lines(function, module)),
         most_elements=_most_elements(function, module),
     )
 
@@ -265,6 +268,12 @@ def _byte_conversion_lines(function: Function, module: Module) -> Iterator[str]:
             elements = {one.element for one in _types(instruction, module)}
             if not elements <= {"f16", "bf16", "f32"}:
                 yield line
+
+
+def _scalar_load_lines(function: Function, module: Module) -> set[str]:
+    loads = [instruction for instruction in function.instructions if instruction.opcode == "tt.load"]
+    tiles = {_line_of(load) for load in loads if _types(load, module)}
+    return {line for load in loads if (line := _line_of(load)) is not None and line not in tiles}
 
 
 def _most_elements(function: Function, module: Module) -> int | None:

@@ -54,7 +54,9 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
     is_amd = run.loaded.initial_state is not None  # its lanes are masked by registers, not by a guard
     has_mask = None if is_amd else step.guard is not None
     lanes_of_line = _lanes_of_line(run, step)
-    suggestion, missing_mask = _suggest_mask(nearest, access.address, run.launch, lanes_of_line, has_mask=has_mask)
+    across = nearest.start <= access.address < nearest.stop  # a wide access begins inside
+    outside = nearest.stop if across else access.address
+    suggestion, missing_mask = _suggest_mask(nearest, outside, run.launch, lanes_of_line, has_mask=has_mask)
     return MemoryProblem(
         Check.OUT_OF_BOUNDS,
         f"{access.kind} {_distance(nearest, access.address)}",

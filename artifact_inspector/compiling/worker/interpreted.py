@@ -1,8 +1,9 @@
 """Runs two sources of a kernel in Triton's interpreter on equal random inputs, and compares their results.
 
-It reads one JSON request from standard input: `files` (two paths), `kernel`, `grid`, `arguments` (numbers, or tensors
-as `dtype`, `elements`, and the bound of their values or null) and `constants`. It writes the largest difference of any
-output, over its tensor's largest value.
+It reads one JSON request from standard input: `files`, `grids` and `constants` (two each), `kernel`, `arguments`
+(numbers, or tensors as `dtype`, `elements`, and the bound of their values or null), and `rounding`. It writes whether
+all elements are equal; with a rounding, whether none differs by more than this share of itself and the rounding of
+its type. Inputs are positive then, so that sums do not cancel.
 """
 
 from __future__ import annotations
@@ -29,17 +30,21 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    inputs = {name: _make_argument(torch, value) for name, value in request["arguments"].items()}
+    is_positive, described = request["rounding"] > 0, request["arguments"]
+    inputs = {name: _make_argument(torch, value, is_positive=is_positive) for name, value in described.items()}
     outputs = []
-    for file in request["files"]:
+    for file, grid, constants in zip(request["files"], request["grids"], request["constants"], strict=True):
         kernel = _load_kernel(file, request["kernel"])
         arguments = {name: value.clone() if hasattr(value, "clone") else value for name, value in inputs.items()}
-        kernel[tuple(request["grid"])](**arguments, **request["constants"])
+        kernel[tuple(grid)](**arguments, **constants)
         outputs.append(arguments)
-    sys.stdout.write(f"\n{json.dumps(_largest_difference(*outputs))}\n")
+    if not any(_is_result(value, outputs[0][name]) for name, value in inputs.items()):
+        raise ValueError("the kernel stores no two different numbers that were not there before")
+    is_equal = _are_equal(torch, outputs[0], outputs[1], request["rounding"])
+    sys.stdout.write(f"\n{json.dumps(is_equal)}\n")
 
 
-def _make_argument(torch: Any, argument: Any) -> Any:
+def _make_argument(torch: Any, argument: Any, *, is_positive: bool) -> Any:
     if not isinstance(argument, dict):
         return argument
     name = str(argument["dtype"])
@@ -49,7 +54,7 @@ def _make_argument(torch: Any, argument: Any) -> Any:
     if argument["bound"] is not None or dtype == torch.bool:
         filled.copy_(torch.randint(0, max(1, argument["bound"] or 2), filled.shape))
     elif dtype.is_floating_point:
-        filled.copy_(torch.randn(filled.shape))
+        filled.copy_(torch.rand(filled.shape) + 0.5 if is_positive else torch.randn(filled.shape))
     else:
         limits = torch.iinfo(dtype)
         filled.copy_(torch.randint(max(limits.min, -(2**31)), min(limits.max, 2**31 - 1), filled.shape))
@@ -68,10 +73,22 @@ def _load_kernel(file: str, name: str) -> Any:
     return kernel
 
 
-def _largest_difference(outputs: Mapping[str, Any], others: Mapping[str, Any]) -> float:
-    largest = 0.0
+def _is_result(before: Any, after: Any) -> bool:
+    """Whether a tensor has two different finite numbers that the kernel stored."""
+    if not hasattr(before, "clone"):
+        return False
+    before, after = before[:_FILLED], after[:_FILLED]
+    stored = after[(before != after) & after.isfinite()]
+    return bool((stored != stored[:1]).any())
+
+
+def _are_equal(torch: Any, outputs: Mapping[str, Any], others: Mapping[str, Any], rounding: float) -> bool:
     for name, output in outputs.items():
-        if hasattr(output, "clone"):
-            left, right = (one[:_FILLED].double().nan_to_num() for one in (output, others[name]))
-            largest = max(largest, (left - right).abs().max().item() / (left.abs().max().item() or 1.0))
-    return largest
+        if not hasattr(output, "clone") or torch.equal(output[:_FILLED], others[name][:_FILLED]):
+            continue
+        left, right = output[:_FILLED].double(), others[name][:_FILLED].double()
+        share = rounding + torch.finfo(output.dtype).eps if rounding and output.dtype.is_floating_point else 0.0
+        is_close = (left - right).abs() <= share * torch.maximum(left.abs(), right.abs())
+        if not ((left == right) | is_close | (left.isnan() & right.isnan())).all():
+            return False
+    return True

@@ -91,7 +91,7 @@ class CtaCostModel:
         self.sample, self.chip, self.timing = sample, chip, chip.timing
         self.counters, self.traffic = sample.counters, sample.traffic
         self.sampled_ctas = len(sample.ctas)
-        self.visits = Counter(sample.trace)
+        self.visits = Counter(index for index in sample.trace if index >= 0)
         self.unknown_rates: dict[str, None] = {}
         ctas = sample.launch.ctas
         active = min(ctas, chip.multiprocessors)

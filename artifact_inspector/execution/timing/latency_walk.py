@@ -144,7 +144,7 @@ def walk_cta(
     """The latency of a CTA.
 
     Args:
-        trace: steps in the order in which its warps execute them.
+        trace: steps in the order in which its warps execute them; `~step` only waits for what the step awaits.
         controls: of each step.
         costs: of each step of the trace.
         issue: cycles in which all its warps issue one instruction.
@@ -152,10 +152,11 @@ def walk_cta(
     """
     state = WarpState()
     for index in trace:
-        control = controls[index]
+        control = controls[index if index >= 0 else ~index]
         for scoreboard in control.awaited_scoreboards:
             state.time = max(state.time, state.scoreboard_ready[scoreboard])
-        state.execute(control, costs[index], issue, barrier)
+        if index >= 0:
+            state.execute(control, costs[index], issue, barrier)
     return CtaWalk(max(state.time, *state.unit_free_at.values(), 0.0), state.unit_busy)
 
 

@@ -1,0 +1,49 @@
+"""A mask that a launch lacks is the first remedy, with a patch that was checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pairs
+import pytest
+
+from artifact_inspector.api.advice import diagnose_launches
+from artifact_inspector.api.mask_remedy import MISSING_MASK
+from artifact_inspector.api.remedy_search import search_remedies
+from artifact_inspector.cli._loading import make_disassembler
+
+KERNEL = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x * 2.0, mask=i < n)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("elements", "is_missing"), [(999_501, True), (1024 * 977, False)])
+def test_a_missing_mask_is_the_first_remedy(elements: int, is_missing: bool, tmp_path: Path) -> None:
+    """999,501 is no multiple of the four elements that a thread loads: an access crosses the end of the tensor."""
+    file = tmp_path / "k.py"
+    file.write_text(KERNEL, encoding="utf-8")
+    arguments = {"x_ptr": pairs.tensor("fp32", elements), "y_ptr": pairs.tensor("fp32", elements), "n": elements}
+    types = "*fp32:16,*fp32:16,i32"
+    variant = pairs.Variant("scale", types, {"BLOCK": 1024}, [977, 1, 1], arguments)
+    (candidate,) = pairs.compile_variants([variant], "sm_90", tmp_path / "compiled", file)
+    pair = candidate.artifact, candidate.request
+    (diagnosis,) = diagnose_launches([pair], make_disassembler([candidate.artifact], None, sass=True))
+    search = search_remedies(
+        pair, diagnosis, lambda entries: make_disassembler(entries, None, sass=True), tmp_path / "tried",
+        kernel=f"{file}:scale", budget=3.0,
+    )  # fmt: skip
+    masked = [remedy for remedy in search.remedies if remedy.cause == MISSING_MASK]
+    assert bool(masked) is is_missing
+    if is_missing:
+        assert masked[0] is search.remedies[0]
+        assert masked[0].change == "line 8: add missing masks"
+        assert "+    x = tl.load(x_ptr + i, mask=i < n, other=0)\n" in str(masked[0].patch)
+        assert search.edited_files[str(masked[0].patch)] == KERNEL.replace("+ i)\n", "+ i, mask=i < n, other=0)\n")
