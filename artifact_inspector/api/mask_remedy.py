@@ -13,7 +13,7 @@ from artifact_inspector.api.memory_errors import check_launches
 from artifact_inspector.diagnosis.diagnose import predict_microseconds
 from artifact_inspector.diagnosis.mask_edit import add_mask
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
-from artifact_inspector.errors import CompileError, InspectorError
+from artifact_inspector.errors import InspectorError
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
@@ -96,7 +96,7 @@ def _add_masks(
         changed.write_text(text, encoding="utf-8")
         try:
             current = replace_stale_entry(pair, f"{changed}:{name}", Path(scratch) / "cache")
-        except CompileError as error:
+        except InspectorError as error:
             return MaskedKernel(reason=error.message)
         again = check_launches([current], disassemble)[0]
         if again.undecided or any(one.check is Check.OUT_OF_BOUNDS for one in again.problems):

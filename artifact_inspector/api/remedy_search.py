@@ -104,43 +104,27 @@ def search_remedies(
         spent: processor seconds that the diagnosis took; each check takes about as many.
         progress: called with the best change so far, and with the one that is compiled.
     """
-    search = _search_faster(pair, diagnosis, make_disassembler, directory, gpu, steps, kernel, budget, spent, progress)
-    if kernel is None or any(note.startswith(ASSUMED) for note in pair[1].notes):
-        return search
+    (entry, request), found = pair, RemedySearch((), 0, "")
+    if diagnosis.causes and (diagnosis.microseconds is None or entry.target is None):
+        found = RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
+    elif diagnosis.causes:
+        try:
+            record = recorded_compile(entry)
+            kernel_path = record.resolve_kernel_path(entry.display_name, kernel)
+            request = assume_indices(entry, request)
+            search = _Search(
+                entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
+                directory=directory, gpu=gpu, steps=steps, spent=spent,
+            )  # fmt: skip
+            with limit_simulation(budget):
+                search.run(budget, is_editable=kernel is not None, progress=progress)
+                found = search.verified(budget)
+        except (UsageError, CompileError) as error:
+            found = RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
+    if kernel is None or any(note.startswith(ASSUMED) for note in request.notes):
+        return found
     with limit_simulation(budget * _MASK_SHARE):
-        return with_mask_remedy(pair, search, kernel, make_disassembler([pair[0]]))
-
-
-def _search_faster(
-    pair: tuple[Artifact, LaunchRequest],
-    diagnosis: Diagnosis,
-    make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
-    directory: Path,
-    gpu: str | None,
-    steps: int,
-    kernel: str | None,
-    budget: float,
-    spent: float,
-    progress: Callable[[str], None],
-) -> RemedySearch:
-    entry, request = pair
-    if not diagnosis.causes:
-        return RemedySearch((), 0, "")
-    if diagnosis.microseconds is None or entry.target is None:
-        return RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
-    try:
-        record = recorded_compile(entry)
-        kernel_path = record.resolve_kernel_path(entry.display_name, kernel)
-        request = assume_indices(entry, request)
-        search = _Search(
-            entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
-            directory=directory, gpu=gpu, steps=steps, spent=spent,
-        )  # fmt: skip
-        with limit_simulation(budget):
-            search.run(budget, is_editable=kernel is not None, progress=progress)
-            return search.verified(budget)
-    except (UsageError, CompileError) as error:
-        return RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
+        return with_mask_remedy(pair, found, kernel, make_disassembler([entry]))
 
 
 class _Search:
