@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import posixpath
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from artifact_inspector.api.workloads import is_reference, kept_workload
-from artifact_inspector.compiling.ask.manifest import read_launches
+from artifact_inspector.comparison.matching import Candidate, have_equal_work
+from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.diagnose import microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles
@@ -94,7 +98,7 @@ def _check_names(arguments: Mapping[str, Any], launches: Sequence[LaunchRequest]
 def has_tuning_launches(cache: Cache, name: str | None, targets: Sequence[KernelFilter | Target]) -> bool:
     """Whether the cache records launches of these kernels that an autotuner made only to measure a configuration."""
     names = {entry.display_name for entry in select_kernels(cache, name, targets)}
-    return any(row.get("tuning") and row.get("kernel") in names for row in read_launches(cache.root))
+    return any(row.get("tuning") and row.get("kernel") in names for row, _ in _all_launches(cache))
 
 
 def recorded_launches(
@@ -114,19 +118,62 @@ def recorded_launches(
     Raises:
         UsageError: only other variants of the kernel were launched, and no grid is given.
     """
-    rows = list(read_launches(cache.root))
+    rows = [{**row, "root": root} for row, root in _all_launches(cache)]
     if name is not None:
         kernel_names = {entry.display_name for entry in select_kernels(cache, name, ())}
         rows = [row for row in rows if row.get("kernel") in kernel_names or str(row.get("hash", "")).startswith(name)]
     artifacts = select_kernels(cache, name, targets)
     if not rows:
         return _workload_launch(artifacts)
-    hashes = {entry.hash for entry in artifacts}
+    names = _launch_names(cache)
+    hashes = {names[entry.directory] for entry in artifacts}
+    if all_variants and not has_grid:
+        rows += _launch_others(rows, artifacts, names)
     rows, is_inherited = _select_rows(rows, hashes, has_grid=has_grid, all_variants=all_variants)
-    requests = parse_recorded(rows, cache.root)
+    requests = tuple(
+        request
+        for root in dict.fromkeys(row["root"] for row in rows)
+        for request in parse_recorded([row for row in rows if row["root"] == root], root)
+    )
     if not is_inherited:
         return requests
     return tuple(replace(request, inherited_names=frozenset(request.arguments)) for request in requests)
+
+
+def _launch_names(cache: Cache) -> dict[str, str]:
+    """Directory of an entry → its name in a launch: its hash, or the directory if several caches have the hash."""
+    places = {(entry.hash, posixpath.dirname(entry.directory)) for entry in cache.entries}
+    counts = Counter(digest for digest, _ in places)
+    return {entry.directory: entry.hash if counts[entry.hash] == 1 else entry.directory for entry in cache.entries}
+
+
+def _all_launches(cache: Cache) -> list[tuple[dict[str, Any], Path]]:
+    """The launches that the cache and the caches below it recorded, with the names of their entries as hashes."""
+    names, by_root = _launch_names(cache), dict[Path, dict[str, str]]()
+    for entry in cache.entries:
+        for root in (cache.root, (cache.root / entry.directory).parent):
+            by_root.setdefault(root, {}).setdefault(entry.hash, names[entry.directory])
+    return [
+        ({**row, "hash": by_root.get(root, {}).get(str(row.get("hash")), row.get("hash"))}, root)
+        for row, root in read_launches_below(cache.root, names)
+    ]
+
+
+def _launch_others(
+    rows: Sequence[dict[str, Any]], artifacts: Sequence[Artifact], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Launches of kernels without one: those of a kernel of that name whose CTAs do the same work."""
+    recorded = {row.get("hash") for row in rows}
+    launched = [entry for entry in artifacts if names[entry.directory] in recorded]
+    fitted = []
+    for entry in artifacts:
+        if names[entry.directory] in recorded:
+            continue
+        same = (x for x in launched if x.display_name == entry.display_name)
+        twin = next((x for x in same if have_equal_work(Candidate(x), Candidate(entry))), None)
+        twin_name = None if twin is None else names[twin.directory]
+        fitted += [{**row, "hash": names[entry.directory]} for row in rows if twin and row.get("hash") == twin_name]
+    return fitted
 
 
 def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]:

@@ -12,9 +12,9 @@ from typing import Any
 
 from artifact_inspector.api.fact_prices import price_facts
 from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
-from artifact_inspector.compiling.ask.manifest import read_launches
+from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.arithmetic_causes import SHARED
 from artifact_inspector.diagnosis.diagnose import microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
@@ -55,7 +55,7 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
         if _arguments(row, constants) == _arguments(old_row, constants):
             return _request_of(old_row, old_root), _request_of(row, root)
     for row, root in (new or old)[:1]:
-        if not _have_equal_work(left, right):
+        if not have_equal_work(Candidate(left), Candidate(right)):
             problem = "differ in arguments" if new and old else "are of only one kernel, and the tiles differ"
             raise UsageError(f"the recorded launches {problem}; --launch FILE gives one")
         request = _request_of(row, root)
@@ -64,8 +64,8 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
 
 
 def _recorded_rows(artifact: Artifact, roots: Sequence[Path]) -> list[tuple[Mapping[str, Any], Path]]:
-    rows: list[tuple[Mapping[str, Any], Path]]
-    rows = [(row, root) for root in reversed(roots) for row in read_launches(root) if row.get("hash") == artifact.hash]
+    recorded = [pair for root in reversed(roots) for pair in read_launches_below(root, [artifact.directory])]
+    rows: list[tuple[Mapping[str, Any], Path]] = [pair for pair in recorded if pair[0].get("hash") == artifact.hash]
     return [pair for pair in rows if not pair[0].get("tuning")] or rows
 
 
@@ -80,19 +80,6 @@ def _arguments(row: Mapping[str, Any], constants: Container[str]) -> dict[str, A
         for name, value in row.get("args", {}).items()
         if name not in constants
     }
-
-
-def _have_equal_work(left: Artifact, right: Artifact) -> bool:
-    """Whether a CTA of one kernel does the work of one of the other kernel."""
-    programs = Candidate(left).program, Candidate(right).program
-    if programs[0] is None or programs[1] is None:
-        return False
-    stored = [{tile for tile in program.tiles if tile.startswith("store")} for program in programs if program]
-    return programs[0].tiles == programs[1].tiles or (
-        bool(stored[0])
-        and stored[0] == stored[1]
-        and all(left.constants[name] == right.constants[name] for name in left.constants.keys() & right.constants)
-    )
 
 
 def predict_pair(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.cli._loading import inspect_kernels, make_inspector, open_cache_or_fail
+from artifact_inspector.cli._loading import cached_lookup, inspect_kernels, make_inspector, open_cache_or_fail
 from artifact_inspector.comparison.corpus import Corpus, compare_corpora
 from artifact_inspector.comparison.fact_pair import SIDES, PairSide
 from artifact_inspector.comparison.matching import Axis
+from artifact_inspector.comparison.pair_store import PairStore
 from artifact_inspector.comparison.sides import narrow_side, parse_cache_selector
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.selection import KernelFilter, select_kernels
+from artifact_inspector.facts.selection import KernelFilter, read_program, select_kernels
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.corpus import describe_candidates, suggest_axes
@@ -78,6 +80,7 @@ def compare_sides(
     *,
     always: bool,
     scheduler: str | None = None,
+    stores: bool = False,
 ) -> Corpus:
     """The comparison of all pairs of kernels.
 
@@ -85,6 +88,7 @@ def compare_sides(
         axes: what may differ between two kernels of a pair.
         scheduler: of Dask, whose workers read the kernels into the result cache first.
         always: also read the facts of kernels whose texts are the same.
+        stores: keep what is compared in the result cache; changes then have no `pair`.
 
     Raises:
         UsageError: kernels are named, but there is no pair, or a name fits several.
@@ -92,7 +96,10 @@ def compare_sides(
     if scheduler is not None:
         for _ in inspect_kernels((*sides.left, *sides.right), disassemble, scheduler=scheduler):
             pass
-    with progress_bar(max(len(sides.left), len(sides.right)), "comparing") as advance:
+    open_index = cached_lookup(None).index if stores else None
+    with ExitStack() as stack:
+        advance = stack.enter_context(progress_bar(max(len(sides.left), len(sides.right)), "comparing"))
+        store = stack.enter_context(PairStore((*sides.left, *sides.right), open_index)) if open_index else None
         corpus = compare_corpora(
             sides.left,
             sides.right,
@@ -101,6 +108,8 @@ def compare_sides(
             progress=advance,
             is_one_pair=sides.is_pair,
             always=always,
+            find_program=read_program if store is None else store.find_program,
+            compare=None if store is None else store.compare,
         )
     matching = corpus.matching
     if not corpus.changes and matching.ambiguous:

@@ -19,6 +19,10 @@ from artifact_inspector.files.scratch import scratch_directory
 if TYPE_CHECKING:
     from artifact_inspector.execution.timing.candidates import RankingCandidate
     from artifact_inspector.execution.timing.ranking import RankedLaunch
+    from artifact_inspector.files.cache import Artifact
+
+MAX_MISSING = 4
+"""Most kernels without a launch that are named."""
 
 
 @command(context_settings={"allow_extra_args": True})
@@ -51,6 +55,7 @@ def rank(
     from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.variations import parse_variations
+    from artifact_inspector.facts.selection import select_kernels
     from artifact_inspector.report.json.prediction import RankingDocument
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.ranking import RankingReport
@@ -64,6 +69,8 @@ def rank(
     has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened, name, filters)
     rank_all = not varied and (configs is None or has_all_configs)
     pairs = requested_pairs(launches, opened, name, filters, all_variants=rank_all)
+    if rank_all:
+        _report_unlaunched(select_kernels(opened, name, filters), [entry for entry, _ in pairs])
     with scratch_directory() as scratch:
         if rank_all:
             problem = rank_recorded(pairs) if is_recorded else rank_pairs(pairs)
@@ -96,6 +103,17 @@ def rank(
     if all(row.score is None for row in ranking):
         notice("Nothing was ranked: no launch could be scored. The output has the reason of each.")
         raise SystemExit(DIFFERENT)
+
+
+def _report_unlaunched(entries: Sequence[Artifact], launched: Sequence[Artifact]) -> None:
+    names = {entry.display_name for entry in launched}
+    directories = {entry.directory for entry in launched}
+    missing = [x for x in entries if x.display_name in names and x.directory not in directories]
+    if missing:
+        listed = ", ".join(f"{entry.display_name} {entry.hash[:8]}" for entry in missing[:MAX_MISSING])
+        more = f" and {len(missing) - MAX_MISSING} more" if len(missing) > MAX_MISSING else ""
+        count = f"{len(missing)} of {len(entries)} kernels"
+        notice(f"{count} are not ranked: no launch fits them: {listed}{more}. Give --grid.")
 
 
 def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str]) -> tuple[list[str], str | None]:

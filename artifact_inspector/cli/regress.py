@@ -88,7 +88,10 @@ def regress(
     else:
         sides = select_sides(a, b, left or [], right or [], parse_filters(target or []))
         roots = [parse_cache_selector(side).directory for side in (a, b or a)]
-    corpus = compare_sides(sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler)
+    stores = not (sides.is_pair or prices or why or launch)
+    corpus = compare_sides(
+        sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler, stores=stores
+    )
     with limit_simulation(budget_seconds(budget)):
         regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
         if why:
@@ -189,6 +192,31 @@ def _explain(outcome: KernelOutcome, roots: Sequence[Path], launch: Path | None,
                 kernel=source if _KERNEL_FILE.fullmatch(source or "") else None,
                 budget=REMEDY_SECONDS,
             )
+            explained = replace(outcome, passes=tuple(passes), remedies=search.remedies, untried=search.reason)
     except InspectorError as error:
-        return replace(outcome, passes=tuple(passes), untried=f"No remedy was tried: {error.message}")
-    return replace(outcome, passes=tuple(passes), remedies=search.remedies, untried=search.reason)
+        explained = replace(outcome, passes=tuple(passes), untried=f"No remedy was tried: {error.message}")
+    trials = () if explained.remedies else _try_options(right)
+    return replace(explained, trials=trials, untried="" if trials else explained.untried)
+
+
+def _try_options(artifact: Artifact) -> tuple[str, ...]:
+    """The options that findings suggest and that compile to something better, each as a sentence."""
+    from artifact_inspector.api.remedies import try_switches
+    from artifact_inspector.errors import InspectorError
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.vocabulary.fact import Sign
+
+    try:
+        trials, _ = try_switches(inspect_artifact(artifact))
+    except InspectorError:
+        return ()
+    headlines = {
+        trial.switch.description: trial.reach.change.headline
+        for trial in trials
+        if trial.reach is not None and trial.reach.change is not None
+    }
+    return tuple(
+        f"Try {switch} (compiled, no time predicted): {headline.phrase}."
+        for switch, headline in headlines.items()
+        if headline is not None and headline.fact.direction is Sign.BETTER
+    )

@@ -9,15 +9,13 @@ from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
 from artifact_inspector.vocabulary import finding_facts, kernel_facts
-from artifact_inspector.vocabulary.fact import Category, Sign, Value
+from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import is_loop_name
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
-from artifact_inspector.vocabulary.value_reading import read_widths
+from artifact_inspector.vocabulary.value_reading import MINOR_SHARE, compare_widths, read_widths
 
 FREE_WITHIN = 0.01
 """Prices this close to 1 cost nothing."""
-MINOR_SHARE = 0.1
-"""Relative change of a count up to which it is minor."""
 COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
 SYNCHRONISATION = frozenset({Category.CONVERSIONS, Category.BARRIERS})
 """Categories of counts that cost more than others: all warps wait."""
@@ -67,11 +65,16 @@ def is_minor(fact: FactPair) -> bool:
         return abs(fact.price - 1) <= FREE_WITHIN
     left, right = fact.left, fact.right
     if isinstance(left, tuple) and isinstance(right, tuple):
-        widths = [width for width in (read_widths(left), read_widths(right)) if width is not None and width[1]]
-        if consequence_of(fact) is not Consequence.ACCESS or len(widths) < len(SIDES):
+        widths = read_widths(left), read_widths(right)
+        means = None if widths[0] is None or widths[1] is None else compare_widths(widths[0], widths[1])
+        if consequence_of(fact) is not Consequence.ACCESS or means is None:
             return False
-        left, right = (size / count for size, count in widths)
-    elif fact.category not in COUNTS or not isinstance(left, int | float) or not isinstance(right, int | float):
+        left, right = means
+    elif (
+        (fact.category not in COUNTS and fact.unit != Unit.PERCENT)
+        or not isinstance(left, int | float)
+        or not isinstance(right, int | float)
+    ):
         return False
     return abs(right - left) <= MINOR_SHARE * max(abs(left), abs(right))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import ChangeReason, Explanation, lines_of
@@ -13,10 +14,19 @@ from artifact_inspector.comparison.consequence import differing_facts, is_minor,
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
-from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, find_differences, match
+from artifact_inspector.comparison.matching import (
+    Axis,
+    Candidate,
+    Difference,
+    Matching,
+    ProgramReader,
+    find_differences,
+    match,
+)
 from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_option_values
@@ -64,6 +74,8 @@ class Change:
     """The first kind of file that differs, as `ttgir`; empty if none does or the files are unknown."""
     headlines: tuple[Headline, ...] = ()
     """The decisive fact with its evidence, then the first worse fact of each other category."""
+    problems: tuple[tuple[PairSide, Problem], ...] = ()
+    """Unreadable files, each with its side."""
 
     @property
     def reason(self) -> ChangeReason | None:
@@ -164,6 +176,8 @@ class Sides(NamedTuple):
 
 
 TWO_CACHES = Sides()
+Comparer = Callable[[Candidate, Candidate, Callable[[Artifact], KernelFacts]], Change]
+"""Compares one pair; the last argument computes the facts of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +238,8 @@ def compare_corpora(
     progress: Callable[[str], None] | None = None,
     is_one_pair: bool = False,
     always: bool = False,
+    find_program: ProgramReader = read_program,
+    compare: Comparer | None = None,
 ) -> Corpus:
     """Match the kernels of two sides and compare each pair.
 
@@ -233,9 +249,12 @@ def compare_corpora(
         progress: called with the name of each kernel before it is compared.
         is_one_pair: each side is one selected kernel: the two are compared even if they differ in everything.
         always: inspect even those whose texts are the same.
+        find_program: finds arguments and tiles of a kernel.
+        compare: compares one pair; `compare_candidates` by default.
     """
     left, right = tuple(left), tuple(right)
-    matching = match(left, right, tuple(Axis) if is_one_pair else across)
+    compare = compare or partial(compare_candidates, always=always)
+    matching = match(left, right, tuple(Axis) if is_one_pair else across, find_program)
     if is_one_pair and not matching.pairs:
         pair = (Candidate(left[0]), Candidate(right[0]))
         matching = Matching((pair,), (), (), (), matching.across)
@@ -244,10 +263,8 @@ def compare_corpora(
     for candidate, counterpart in matching.pairs:
         if progress is not None:
             progress(candidate.artifact.display_name)
-        change = compare_candidates(candidate, counterpart, inspect, always=always)
-        if change.pair is not None:
-            for side, kernel in ((PairSide.LEFT, change.pair.left), (PairSide.RIGHT, change.pair.right)):
-                problems.update(dict.fromkeys((side, problem) for problem in kernel.problems))
+        change = compare(candidate, counterpart, inspect)
+        problems.update(dict.fromkeys(change.problems))
         changes.append(change)
     changes.sort(key=lambda change: (change.severity, str(change.left)))
     return Corpus(tuple(changes), matching, tuple(problems))
@@ -275,6 +292,11 @@ def compare_candidates(
         lines,
         first_difference=first_difference,
         headlines=headlines,
+        problems=tuple(
+            (side, problem)
+            for side, kernel in ((PairSide.LEFT, pair.left), (PairSide.RIGHT, pair.right))
+            for problem in kernel.problems
+        ),
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from artifact_inspector.analysis.access.load_widths import MAX_BYTES, LoadWidth
 from artifact_inspector.comparison.cause import lines_of
 from artifact_inspector.comparison.consequence import COUNTS, consequence_of, differing_facts, is_minor, rank_of
 from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.line_changes import count_barriers
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.sign import ON_ACCESS
@@ -20,7 +23,7 @@ from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
-from artifact_inspector.vocabulary.value_reading import read_matrix, read_matrix_names, read_widths
+from artifact_inspector.vocabulary.value_reading import compare_widths, read_matrix, read_matrix_names, read_widths
 
 MAX_ORIGINS = 2
 """Most options, versions and targets in the sentence."""
@@ -93,8 +96,10 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     if is_capacity and any(difference.axis is Axis.TARGET for difference in kernels.differences):
         # a capacity of another GPU outweighs no finding
         signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
-    if not any(fact.category == Category.OCCUPANCY for fact in facts):
-        signed.sort(key=lambda fact: fact.category in COUNTS)  # registers cost by occupancy and spills
+    if not any(fact.category == Category.OCCUPANCY for fact in facts):  # registers cost by occupancy and spills
+        is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
+        signed = [fact for fact in signed if not is_known or fact.category != Category.REGISTERS]
+        signed.sort(key=lambda fact: fact.category in COUNTS)
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
         signed[:0] = filter(None, [_find_other_unit(facts)])
     signed.sort(key=_is_outweighed_by(signed))
@@ -128,9 +133,11 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     worse, better = (left, right) if fact.direction is Sign.BETTER else (right, left)
     source, reason = None, ""
     if worse is not None:
-        source, reason = _find_evidence(fact, worse)
-        if fact.direction is Sign.BETTER or (better is not None and reason == _find_evidence(fact, better)[1]):
+        source, reason = _find_evidence(fact, worse, better)
+        if fact.direction is Sign.BETTER or (better is not None and reason == _find_evidence(fact, better, worse)[1]):
             reason = ""  # it explains the old kernel, or both
+    if consequence_of(fact) is Consequence.SPILLS and source is None and fact.direction is Sign.WORSE:
+        source, reason = _find_loads_that_spill(facts, right)
     location = None if right.program is None else right.program.location
     if source is None and fact.region in kernels.lines and location is not None:
         source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
@@ -138,7 +145,17 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     return Headline(fact, describe_decisive(fact._replace(price=None), facts), source, reason, origin)
 
 
-def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]:
+def _find_loads_that_spill(facts: Sequence[FactPair], kernel: KernelFacts) -> tuple[str | None, str]:
+    """The loads that became narrower and go through registers instead of asynchronous copies: both take registers."""
+    worse = {fact_of(fact.key, fact.region): fact for fact in facts if fact.direction is Sign.WORSE}
+    loads, kinds = worse.get(file_facts.load_widths), worse.get(region_facts.pipeline_kind)
+    copies = next((fact for fact in facts if fact_of(fact.key, fact.region) is file_facts.copy_widths), None)
+    if loads is None or (kinds is None and (copies is None or copies.right is not None)):
+        return None, ""
+    return _find_evidence(loads, kernel, None)[0], describe_decisive(loads, facts)
+
+
+def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | None) -> tuple[str | None, str]:
     """The line and the reason that the worse kernel gives for a fact."""
     consequence = consequence_of(fact)
     names = name_regions(worse)
@@ -155,14 +172,13 @@ def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]
         entry = next((entry for entry in worse.bill.entries if entry.role == role and entry.source), None)
         return (None if entry is None or entry.source is None else str(entry.source)), ""
     if consequence is Consequence.ACCESS:
-        is_store = fact_of(fact.key, fact.region) is file_facts.store_widths
-        known = [
-            one for one in (worse.store_widths if is_store else worse.widths) if one.width is not None and one.source
-        ]
-        narrowest = min(known, key=lambda one: one.width or 0, default=None)
-        if narrowest is not None:
-            reasons = dict.fromkeys(str(cause.reason) for cause in narrowest.causes)
-            return str(narrowest.source), next(iter(reasons), "")
+        access = _find_narrowed(fact, worse)
+        if access is not None:
+            return str(access.source), next((str(cause.reason) for cause in access.causes), "")
+    if fact.category == Category.BARRIERS:
+        growth = count_barriers(worse)
+        growth.subtract(Counter() if better is None else count_barriers(better))
+        return max(growth, key=growth.__getitem__, default=None), ""
     codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
     is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
     if is_finding:
@@ -170,6 +186,20 @@ def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]
     remark = next((finding.remark for finding in find_findings(worse) if finding.code in codes), None)
     source = str(remark.sources[0]) if remark is not None and remark.sources else None
     return source, remark.message if remark is not None and is_finding else ""
+
+
+def _find_narrowed(fact: FactPair, worse: KernelFacts) -> LoadWidth | None:
+    """The statement with the most instructions beyond those of full width, among widths that became more frequent."""
+    is_store = fact_of(fact.key, fact.region) is file_facts.store_widths
+    known = [one for one in (worse.store_widths if is_store else worse.widths) if one.width is not None and one.source]
+    own, other = read_widths(fact.right) or {}, read_widths(fact.left) or {}
+    own, other = (other, own) if fact.direction is Sign.BETTER else (own, other)
+    grown = {width for width, count in own.items() if count > other.get(width, 0)}
+    return max(
+        [one for one in known if grown & one.widths.keys()] or known,
+        key=lambda one: (sum(n * (1 - width / MAX_BYTES) for width, n in one.widths.items()), -(one.width or 0)),
+        default=None,
+    )
 
 
 def _codes(value: Value) -> set[str]:
@@ -263,14 +293,10 @@ def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
     """Loads and copies together, since a pass turns one into the other."""
     loads = (file_facts.load_widths, file_facts.copy_widths)
     same = [one for one in facts if fact_of(one.key, one.region) in loads] if "loads" in fact.category else [fact]
-    sides = [
-        [read_widths(value) for value in values if value is not None]
-        for values in ([one.left for one in same], [one.right for one in same])
-    ]
-    totals = [[sum(column) for column in zip(*filter(None, side), strict=True)] for side in sides]
-    if any(None in side for side in sides) or any(len(total) < 2 or not total[1] for total in totals):
+    left, right = read_widths(*(one.left for one in same)), read_widths(*(one.right for one in same))
+    means = None if left is None or right is None else compare_widths(left, right)
+    if means is None:
         return ""
-    means = [size / count for size, count in totals]
     change = "wider" if fact.direction is Sign.BETTER else "narrower"
     if (means[1] > means[0]) is not (fact.direction is Sign.BETTER):
         return ""

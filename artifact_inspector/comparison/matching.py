@@ -59,17 +59,22 @@ class Difference(NamedTuple):
     right: Value
 
 
+ProgramReader = Callable[[Artifact, list[Problem]], KernelProgram | None]
+"""Returns arguments and tiles of a kernel; problems go to the list."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One kernel of a side, with its identity."""
 
     artifact: Artifact
     problems: list[Problem] = field(default_factory=list)
+    find_program: ProgramReader = read_program
 
     @cached_property
     def program(self) -> KernelProgram | None:
         """Arguments and tiles by the first tensor-level stage."""
-        return read_program(self.artifact, self.problems)
+        return self.find_program(self.artifact, self.problems)
 
     @cached_property
     def fingerprint(self) -> str | None:
@@ -126,7 +131,12 @@ class Matching:
     """What was allowed to differ."""
 
 
-def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collection[Axis] = ()) -> Matching:
+def match(
+    left: Iterable[Artifact],
+    right: Iterable[Artifact],
+    across: Collection[Axis] = (),
+    find_program: ProgramReader = read_program,
+) -> Matching:
     """Pair the kernels of two sides.
 
     If the two sides have no target, or no version of Triton, in common, it may differ: otherwise nothing could
@@ -135,7 +145,7 @@ def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collectio
     Args:
         across: what may differ.
     """
-    ours, theirs = [Candidate(x) for x in left], [Candidate(x) for x in right]
+    ours, theirs = ([Candidate(x, find_program=find_program) for x in side] for side in (left, right))
     return match_candidates(ours, theirs, frozenset(across) | _disjoint(ours, theirs))
 
 
@@ -178,6 +188,23 @@ def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...
         (Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options
     ]
     return tuple(Difference(*entry) for entry in compared if entry[2] != entry[3])
+
+
+def have_equal_work(left: Candidate, right: Candidate) -> bool:
+    """Whether a CTA of one kernel does the work of one of the other: a launch of one is one of the other too.
+
+    Their tiles agree, or the tiles that they store and their constants as far as recorded.
+    """
+    programs = left.program, right.program
+    if programs[0] is None or programs[1] is None:
+        return False
+    stored = [{tile for tile in program.tiles if tile.startswith("store")} for program in programs if program]
+    constants = left.artifact.constants, right.artifact.constants
+    return programs[0].tiles == programs[1].tiles or (
+        bool(stored[0])
+        and stored[0] == stored[1]
+        and all(constants[0][name] == constants[1][name] for name in constants[0].keys() & constants[1])
+    )
 
 
 def parse_axes(values: Iterable[str]) -> tuple[Axis, ...]:

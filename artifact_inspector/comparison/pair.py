@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
 from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, find_differences
@@ -136,7 +137,7 @@ def compare_kernels(
     names = _names(left, right)
     ours, theirs = summarise(left, names[0]), summarise(right, names[1])
     differences = find_differences(our_identity, their_identity)
-    facts = compare_rows(ours, theirs)
+    facts = compare_rows(ours, theirs, (left.widths, right.widths))
     return Comparison(
         left,
         right,
@@ -149,16 +150,21 @@ def compare_kernels(
     )
 
 
-def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
+def compare_rows(
+    left: Summary, right: Summary, statements: tuple[Sequence[LoadWidth], Sequence[LoadWidth]] = ((), ())
+) -> tuple[FactPair, ...]:
     """The facts of both, in the order of reports: merged from the left and the right.
 
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
+
+    Args:
+        statements: the load statements of both, if known.
     """
     ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
     pairs = [
         _compare_fact(ours.get(key), theirs.get(key), left, right) for key in _merge_keys(list(ours), list(theirs))
     ]
-    return sign_facts(pairs, left, right)
+    return sign_facts(pairs, left, right, statements)
 
 
 def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Summary) -> FactPair:

@@ -26,6 +26,8 @@ class KernelOutcome:
     """The pass that set the decisive fact on each side; empty unless requested."""
     remedies: tuple[Remedy, ...] = ()
     """Changes that lower the predicted time of the new kernel, the largest gain first; empty unless requested."""
+    trials: tuple[str, ...] = ()
+    """Options with which the new kernel compiles to something better, where no time is predicted."""
     untried: str = ""
     """Why there is no remedy; empty if there is one, or none was requested."""
 

@@ -6,21 +6,30 @@ bytes of another tile, a loop that one compiler unrolled. Such differences are n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.consequence import MINOR_SHARE, SYNCHRONISATION, consequence_of
+from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.comparison.consequence import SYNCHRONISATION, consequence_of
 from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.findings import RULES
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Consequence, OrderVerdict, PipelineKind
+from artifact_inspector.model import Backend, Consequence, OrderVerdict, PipelineKind, Stage
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
-from artifact_inspector.vocabulary.names import STEPS, is_loop_name
+from artifact_inspector.vocabulary.names import STEPS, is_loop_name, step_of
 from artifact_inspector.vocabulary.options import WARP_COUNT
 from artifact_inspector.vocabulary.rows import Summary, fact_of
-from artifact_inspector.vocabulary.value_reading import read_matrix, read_strictest_waits, read_verdict, read_widths
+from artifact_inspector.vocabulary.value_reading import (
+    MINOR_SHARE,
+    compare_widths,
+    read_matrix,
+    read_strictest_waits,
+    read_verdict,
+    read_widths,
+)
 
 UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
 _OF_ONE_VENDOR = frozenset(
@@ -32,6 +41,8 @@ _OF_ONE_TILE = frozenset({Category.LOADS, Category.STORES, Category.BOUNDS, Cate
 _OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
 _ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS}
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
+ENOUGH_WARPS = 50
+"""Percent of the warps of a multiprocessor above which the share of two vendors does not compare."""
 _RANKS = {
     **dict.fromkeys((OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED), 2),
     **dict.fromkeys((OrderVerdict.PARTLY_PIPELINED, OrderVerdict.OVERLAPPED), 1),
@@ -55,29 +66,59 @@ class _Sides(NamedTuple):
     right: Mapping[str, Value]
     last_step: str
     """The last stage that both have."""
+    has_ptx: bool
+    """Whether the last stage of both is an assembly, and PTX on a side."""
     is_one_vendor: bool
     has_one_tile: bool
     has_one_warp_count: bool
     have_dots: bool
     """Whether both programs multiply matrices: without dots there is no matrix work to lose."""
+    common_loads: tuple[Mapping[int, int], Mapping[int, int]] | None
+    """Width → instructions of the load statements that both vendors execute by vectors; None for one vendor."""
 
     def value_pair(self, key: str) -> tuple[Value, Value]:
         return self.left.get(key), self.right.get(key)
 
 
-def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tuple[FactPair, ...]:
-    """The facts with their direction; matrix work of unrolled loops is not compared."""
+def sign_facts(
+    facts: Sequence[FactPair],
+    left: Summary,
+    right: Summary,
+    statements: tuple[Sequence[LoadWidth], Sequence[LoadWidth]] = ((), ()),
+) -> tuple[FactPair, ...]:
+    """The facts with their direction; matrix work of unrolled loops is not compared.
+
+    Args:
+        statements: the load statements of both, if known.
+    """
     steps = [step for step in STEPS if step in left.steps and step in right.steps]
+    vendors = _vendor(left), _vendor(right)
+    is_one_vendor = vendors[0] == vendors[1]
     sides = _Sides(
-        left.facts,
-        right.facts,
-        steps[-1] if steps else "",
-        _vendor(left) == _vendor(right),
-        left.tiles == right.tiles,
-        left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
-        all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
+        left=left.facts,
+        right=right.facts,
+        last_step=steps[-1] if steps else "",
+        has_ptx=steps[-1:] == [step_of(Stage.PTX)] and Backend.CUDA in vendors,
+        is_one_vendor=is_one_vendor,
+        has_one_tile=left.tiles == right.tiles,
+        has_one_warp_count=left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
+        have_dots=all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
+        common_loads=None if is_one_vendor else _find_common_loads(*statements),
     )
     return tuple(_sign_fact(fact, sides) for fact in facts)
+
+
+def _find_common_loads(
+    left: Sequence[LoadWidth], right: Sequence[LoadWidth]
+) -> tuple[Mapping[int, int], Mapping[int, int]] | None:
+    """The widths of statements that are known on both sides: AMD loads scalars by instructions of their own."""
+    known = [{one.source for one in side if one.width is not None} for side in (left, right)]
+    common = (known[0] & known[1]) - {None}
+    counts = Counter[int](), Counter[int]()
+    for side, count in zip((left, right), counts, strict=True):
+        for one in side:
+            count.update(one.widths if one.source in common else {})
+    return counts if all(counts) else None
 
 
 def _vendor(summary: Summary) -> object:
@@ -184,7 +225,15 @@ def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 
 
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
-    """Loops decide: beside one, straight-line code has only its first and last loads."""
+    """Loops decide: beside one, straight-line code has only its first and last loads.
+
+    Without a loop, machine code decides: ptxas orders the loads of PTX again. Between vendors, pipelines decide.
+    """
+    kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
+    if not is_loop_name(fact.region) and sides.has_ptx:
+        return Sign.NEUTRAL
+    if not sides.is_one_vendor and kinds == (None, None):
+        return Sign.NEUTRAL
     suffix = f".verdict.{sides.last_step}"
     has_loop = any(
         read_verdict(value) is not None and is_loop_name(key.removesuffix(suffix))
@@ -215,17 +264,25 @@ def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
             return Sign.NEUTRAL  # whole tiles were moved without threads
     if not sides.has_one_warp_count or not (sides.is_one_vendor or sides.has_one_tile):
         return Sign.NEUTRAL
-    means: list[float] = []
-    for values in (sides.left, sides.right):
-        rows = [read_widths(values.get(key)) for key in keys if values.get(key) is not None]
-        known = [row for row in rows if row is not None]
-        if len(known) != len(rows) or not sum(count for _, count in known):
-            return Sign.NEUTRAL
-        means.append(sum(size for size, _ in known) / sum(count for _, count in known))
+    means = _mean_widths(keys, sides)
+    if means is None:
+        return Sign.NEUTRAL
     is_small = abs(means[1] - means[0]) <= MINOR_SHARE * max(means)
     if is_small and not sides.is_one_vendor:  # other instructions split the same bytes
         return Sign.NEUTRAL
     return _sign_change(means[0], means[1], Direction.MORE_IS_BETTER)
+
+
+def _mean_widths(keys: Sequence[str], sides: _Sides) -> tuple[float, float] | None:
+    if sides.common_loads is not None and file_facts.load_widths.key in keys:
+        return compare_widths(*sides.common_loads)
+    rows = [read_widths(*(values.get(key) for key in keys)) for values in (sides.left, sides.right)]
+    return None if rows[0] is None or rows[1] is None else compare_widths(rows[0], rows[1])
+
+
+def _count_accesses(keys: Sequence[str], sides: _Sides) -> tuple[int, int]:
+    left, right = (read_widths(*(values.get(key) for key in keys)) or {} for values in (sides.left, sides.right))
+    return sum(left.values()), sum(right.values())
 
 
 def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
@@ -268,7 +325,15 @@ def _sign_elements(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """Element-wise shared accesses of equal tiles, where both sides multiply matrices in the region; none is 0."""
     left, right = (value if isinstance(value, int | float) else 0 for value in (fact.left, fact.right))
     has_matrix = None not in sides.value_pair(f"{fact.region}.{region_facts.matrix.key}")
-    return _sign_change(left, right, Direction.LESS_IS_BETTER) if has_matrix and sides.has_one_tile else Sign.NEUTRAL
+    if not has_matrix or not sides.has_one_tile or _are_traded(left, right, sides):
+        return Sign.NEUTRAL
+    return _sign_change(left, right, Direction.LESS_IS_BETTER)
+
+
+def _are_traded(left: float, right: float, sides: _Sides) -> bool:
+    """Whether at least as many loads from global memory came in the place of element-wise shared accesses."""
+    counts = _count_accesses([file_facts.load_widths.key, file_facts.copy_widths.key], sides)
+    return (right - left) * (counts[1] - counts[0]) < 0 and abs(counts[1] - counts[0]) >= abs(right - left)
 
 
 def _sign_fused(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
@@ -303,6 +368,13 @@ def _sign_threads(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return _sign_amount(fact, definition.direction, sides) if sides.is_one_vendor else Sign.NEUTRAL
 
 
+def _sign_share(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Of two vendors, both with more than half of their warps, neither hides latency better."""
+    is_enough = all(isinstance(share, int | float) and share > ENOUGH_WARPS for share in (fact.left, fact.right))
+    is_neutral = is_enough and not sides.is_one_vendor
+    return Sign.NEUTRAL if is_neutral else _sign_amount(fact, definition.direction, sides)
+
+
 def _sign_instructions(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Only the instructions of the last text run."""
     return _sign_amount(fact, definition.direction, sides) if fact.step == sides.last_step else Sign.NEUTRAL
@@ -323,6 +395,7 @@ _JUDGES: dict[str, _Judge] = {
     region_facts.pipeline_buffers.key: _sign_pipeline,
     region_facts.loads_in_flight.key: _sign_loads_in_flight,
     region_facts.bytes_in_flight.key: _sign_in_flight,
+    region_facts.overlap_percentage.key: _sign_in_flight,
     region_facts.matrix.key: _sign_matrix,
     region_facts.fused.key: _sign_fused,
     region_facts.element_accesses.key: _sign_elements,
@@ -333,6 +406,7 @@ _JUDGES: dict[str, _Judge] = {
     file_facts.instructions.key: _sign_instructions,
     kernel_facts.blocks.key: _sign_blocks,
     kernel_facts.threads.key: _sign_threads,
+    kernel_facts.occupancy_share.key: _sign_share,
     finding_facts.findings.key: _sign_codes,
     finding_facts.findings_on_registers.key: _sign_codes,
 }

@@ -10,7 +10,8 @@ kernel without a loop is a note.
 **What it is likely to cost.** Memory traffic and latency inside the kernel: once outside loops, in every iteration
 inside them.
 
-**What to do.** Use a smaller tile or more warps. Raise or remove `maxnreg`. Keep fewer tensors alive inside the loop.
+**What to do.** Use a smaller tile or more warps. Raise or remove `maxnreg`. On AMD, lower `waves_per_eu`. Keep fewer
+tensors alive inside the loop.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     limit = kernel.artifact.metadata.get("maxnreg")
     if isinstance(limit, int) and limit < MOST_REGISTERS:
         yield Switch(SwitchKind.OPTION, "maxnreg", MOST_REGISTERS)
+    waves = kernel.artifact.metadata.get("waves_per_eu")
+    if isinstance(waves, int) and waves > 1:  # a request for occupancy, which limits registers
+        yield Switch(SwitchKind.OPTION, "waves_per_eu", 1)
     yield from more_warps(kernel)
     yield from shallower(kernel)
 

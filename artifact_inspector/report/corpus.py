@@ -336,5 +336,6 @@ def describe_outcome(outcome: KernelOutcome) -> Iterator[str]:
     yield from outcome.passes
     for remedy in outcome.remedies:
         yield f"Try {remedy.change}: predicted {remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'}."
+    yield from outcome.trials
     if outcome.untried:
         yield outcome.untried

@@ -6,11 +6,15 @@ The words are those that `region_facts` and `file_facts` compose, so baselines o
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from artifact_inspector.model import MatrixUnit, OrderVerdict
 from artifact_inspector.vocabulary.fact import Value
 
+MINOR_SHARE = 0.1
+"""Relative change of a count or a mean width up to which it is minor."""
 _WIDTH = re.compile(r"(\d+) ×(\d+)")
 _DEPTHS = re.compile(r"(\S+) (\d+)(?:(?:…| and )(\d+))?(?: ×\d+)?")
 _MATRIX = re.compile(r"[\d.]+ × (\S+) \S+ \(([^()]*)\)")
@@ -33,17 +37,35 @@ class MatrixWords(NamedTuple):
         return min((_GENERATIONS.get(unit, 0) for unit in self.units), default=0) or None
 
 
-def read_widths(value: Value) -> tuple[int, int] | None:
-    """Bytes per thread, each times the width of its access, and bytes, of `("16 ×4", "4 ×1")`.
+def read_widths(*values: Value) -> Mapping[int, int] | None:
+    """Bytes per thread → instructions, of `("16 ×4", "4 ×1")`; None if a width is unknown."""
+    counts: Counter[int] = Counter()
+    for text in (text for value in values for text in _texts(value)):
+        match = _WIDTH.fullmatch(text)
+        if match is None:
+            return None
+        counts[int(match[1])] += int(match[2])
+    return counts
 
-    Their ratio is the width at which a byte moves on average; few narrow accesses beside wide ones change it little.
-    None if a width is unknown.
+
+def compare_widths(left: Mapping[int, int], right: Mapping[int, int]) -> tuple[float, float] | None:
+    """The mean width of both sides; None if a side has no access.
+
+    It is the width at which a byte moves on average: few narrow accesses beside wide ones change it little. If it is
+    nearly equal, but one side has more instructions for no more bytes, it is the mean over instructions: a prologue
+    repeats asynchronous copies, and none of the loads that replace them.
     """
-    matches = [_WIDTH.fullmatch(text) for text in _texts(value)]
-    if not all(matches):
+    sizes = [sum(width * count for width, count in side.items()) for side in (left, right)]
+    counts = [sum(side.values()) for side in (left, right)]
+    if not all(sizes):
         return None
-    rows = [(int(match[1]), int(match[2])) for match in matches if match is not None]
-    return sum(width**2 * count for width, count in rows), sum(width * count for width, count in rows)
+    old, new = (sum(w * w * n for w, n in side.items()) / size for side, size in zip((left, right), sizes, strict=True))
+    more = counts[1] > counts[0]
+    are_in_vain = sizes[1] <= sizes[0] if more else sizes[1] >= sizes[0]
+    is_clear = are_in_vain and abs(counts[1] - counts[0]) > MINOR_SHARE * max(counts)
+    if is_clear and abs(new - old) <= MINOR_SHARE * max(old, new):
+        return sizes[0] / counts[0], sizes[1] / counts[1]
+    return old, new
 
 
 def read_strictest_waits(value: Value) -> dict[str, int]:

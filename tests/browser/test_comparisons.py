@@ -120,6 +120,10 @@ def test_a_matrix_is_a_grid_of_one_figure_at_a_time(window: Browser, tmp_path: P
     shared = saved("3.2.0/sm_80/matmul_grouped").artifact.shared_bytes
     assert window.texts(".pivot tbody td")[heads.index("sm_80 · 3.2") - 1] == str(shared)
     assert "figure=shared" in window.run("return location.hash")
+    assert "more is worse" in window.texts("[data-pivot] .bar .soft")[0]
+    sizes = [int(text) if text.isdecimal() else 0 for text in window.texts(".pivot tbody td")]
+    marked = window.run("return [...document.querySelectorAll('.pivot tbody td')].map((one) => one.matches('.h8'))")
+    assert [size == max(sizes) for size in sizes] == marked
     assert window.faults() == []
     window.picture("matrix")
     assert window.barriers(inside="[data-pivot]") == []

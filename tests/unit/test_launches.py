@@ -176,3 +176,21 @@ def test_a_launch_is_of_one_entry_though_the_cache_holds_its_binary_twice(tmp_pa
     binary.write_bytes(binary.read_bytes()[:-1])
     with pytest.raises(UsageError, match="matches 2 kernels, not 1"):
         grids(open_cache(tmp_path), None, "469")
+
+
+def test_launches_of_caches_below_are_found_and_fit_the_same_kernel_in_another_cache(tmp_path: Path) -> None:
+    """One of two caches recorded a launch; the hash alone names two entries."""
+    for name in ("old", "new"):
+        copies(tmp_path / name, {"a": {"BLOCK": 128}})
+    binary = tmp_path / "new" / "a" / "copy.hsaco"
+    binary.write_bytes(binary.read_bytes()[:-1])
+    record = tmp_path / "new" / MANIFEST
+    document = json.loads(record.read_text())
+    document.pop("launches")
+    record.write_text(json.dumps(document))
+    cache = open_cache(tmp_path)
+    requests = read_launches(LaunchOptions(), cache, None, all_variants=True)
+    pairs = pair_launches(cache, None, (), requests, all_variants=True)
+    assert sorted(entry.directory for entry, _ in pairs) == ["new/a", "old/a"]
+    (launched,) = pair_launches(cache, None, (), read_launches(LaunchOptions(), cache, None))
+    assert launched[0].directory == "old/a"

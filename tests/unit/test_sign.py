@@ -199,3 +199,22 @@ def test_facts_of_the_vocabulary_have_the_direction_of_the_field() -> None:
         assert directions[key] == "more", key
     for key in ("mma", "verdict.{step}", "count.matrix", "count.float", "trips", "pipeline.kind"):
         assert directions[key] == "neutral", key
+
+
+def test_between_vendors_more_warps_than_half_decide_nothing() -> None:
+    sides = [Kernel({"occupancy.share": share}, target) for share, target in ((75.0, A100), (100.0, MI300X))]
+    assert sign_of("occupancy.share", *sides) is Sign.NEUTRAL
+
+
+def test_straight_loads_of_ptx_are_ordered_again_and_those_of_machine_code_are_not() -> None:
+    rows = ({"straight.in_flight.bytes": 8192}, {"straight.in_flight.bytes": 6144})
+    assert sign_of("straight.in_flight.bytes", *(Kernel(row) for row in rows)) is Sign.NEUTRAL
+    assert sign_of("straight.in_flight.bytes", *(Kernel(row, MI300X) for row in rows)) is Sign.WORSE
+
+
+def test_element_accesses_that_loads_of_elements_replace_are_no_gain() -> None:
+    matrix = {"loop1.mma": MMA16}
+    old = Kernel({**matrix, "loop1.mma.elements": 32, "copies.widths": ("16 ×12", "8 ×24")})
+    new = Kernel({**matrix, "copies.widths": ("16 ×12",), "loads.widths": ("1 ×64",)})
+    assert sign_of("loop1.mma.elements", old, new) is Sign.NEUTRAL
+    assert sign_of("loads.widths", old, new) is Sign.WORSE

@@ -8,14 +8,37 @@ from saved import saved
 from artifact_inspector.model import MatrixUnit, OrderVerdict
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.rows import summarise
-from artifact_inspector.vocabulary.value_reading import read_matrix, read_strictest_waits, read_verdict, read_widths
+from artifact_inspector.vocabulary.value_reading import (
+    compare_widths,
+    read_matrix,
+    read_strictest_waits,
+    read_verdict,
+    read_widths,
+)
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(("16 ×4", "4 ×1"), (1040, 68)), (("2 ×8",), (32, 16)), (("? ×2",), None), (None, (0, 0))]
+    ("value", "expected"), [(("16 ×4", "4 ×1"), {16: 4, 4: 1}), (("2 ×8",), {2: 8}), (("? ×2",), None), (None, {})]
 )
-def test_widths(value: Value, expected: tuple[int, int] | None) -> None:
+def test_widths(value: Value, expected: dict[int, int] | None) -> None:
     assert read_widths(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "means"),
+    [
+        ({16: 4}, {8: 8}, (16, 8)),
+        ({16: 4}, {16: 4, 4: 1}, (16, 1040 / 68)),  # one more scalar
+        ({16: 12, 8: 24, 4: 1}, {16: 12, 4: 1, 1: 64}, (388 / 37, 260 / 77)),  # copies of a prologue → loads of bytes
+        ({4: 1, 2: 256}, {4: 1, 2: 16}, (1040 / 516, 80 / 36)),  # fewer bytes, fewer instructions
+        ({16: 4}, {}, None),
+    ],
+)
+def test_mean_widths_mirror_each_other(
+    left: dict[int, int], right: dict[int, int], means: tuple[float, float] | None
+) -> None:
+    assert compare_widths(left, right) == (None if means is None else pytest.approx(means))
+    assert compare_widths(right, left) == (None if means is None else pytest.approx(means[::-1]))
 
 
 @pytest.mark.parametrize(

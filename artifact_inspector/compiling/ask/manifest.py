@@ -48,6 +48,16 @@ def read_launches(directory: Path) -> list[dict[str, Any]]:
     return _read_rows(directory, "launches")
 
 
+def read_launches_below(root: Path, directories: Iterable[str]) -> list[tuple[dict[str, Any], Path]]:
+    """The launches of a cache and of the caches below it, each with the cache that recorded it.
+
+    Args:
+        directories: of the entries, relative to the root.
+    """
+    roots = dict.fromkeys([root, *(root / parent for parent in dict.fromkeys(map(os.path.dirname, directories)))])
+    return [(row, recorded) for recorded in roots for row in read_launches(recorded)]
+
+
 def create_directory(out: Path) -> Path:
     """A cache directory to compile into, created if it is missing.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,10 @@ def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
         labels = _format_differences(
             [{**row, "grid": _grid_text(candidate)} for candidate, row in zip(candidates, named_rows, strict=True)]
         )
+    if len(set(labels)) < len(labels):  # of several caches
+        caches = [posixpath.dirname(x.artifact.directory) for x in candidates]
+        named_rows = [{**row, "cache": cache} for row, cache in zip(named_rows, caches, strict=True)]
+        labels = _format_differences(named_rows)
     if len(set(labels)) < len(labels):  # an edit of the source
         rows = [{**row, "hash": x.artifact.hash[:8]} for x, row in zip(candidates, named_rows, strict=True)]
         labels = _format_differences(rows)

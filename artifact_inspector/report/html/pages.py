@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
+from artifact_inspector.comparison.matrix import Matrix, Variant
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Cache
@@ -25,6 +25,7 @@ from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sourc
 from artifact_inspector.report.html.table_page import (
     MAX_DETAILS,
     UNKNOWN_CELL,
+    WORSE,
     DetailPage,
     ListSection,
     TableColumn,
@@ -43,6 +44,7 @@ from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.finding_facts import describe_limit
 from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.rows import columns as vocabulary_columns
 from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_form, label_forms
 
@@ -113,18 +115,22 @@ def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
 def _pivot(matrix: Matrix, ids: Sequence[str]) -> dict[str, list[Any]]:
     """Configurations as rows, targets and versions as columns; a cell has a value for each figure."""
     steps = [step for step in reversed(STEPS) if any(step in form.verdicts for form in matrix.variants)]
-    columns = [c for c in shown_columns() if any(c.name in form.figures for form in matrix.variants)]
-    verdicts = [(f"verdict-{step}", f"verdict at {step}", "", False) for step in steps]
-    figures = [*verdicts, *((column.name, column.heading, column.unit, True) for column in columns)]
+    columns = [
+        (fact.column, WORSE[fact.direction])
+        for fact in vocabulary_columns()
+        if fact.column is not None and any(fact.column.name in form.figures for form in matrix.variants)
+    ]
+    verdicts = [(f"verdict-{step}", f"verdict at {step}", "", False, "") for step in steps]
+    figures = [*verdicts, *((column.name, column.heading, column.unit, True, worse) for column, worse in columns)]
     rows = list(dict.fromkeys(form.label for form in matrix.variants))
     column_names = list(dict.fromkeys(map(_column_name, matrix.variants)))
     cells = []
     for form, name in zip(matrix.variants, ids, strict=True):
         values = [_cell_value(form.verdicts, step) for step in steps]
-        values += [_cell_value(form.figures, column.name) for column in columns]
+        values += [_cell_value(form.figures, column.name) for column, _ in columns]
         place = {"row": rows.index(form.label), "column": column_names.index(_column_name(form))}
         cells.append({**place, "id": name, "values": values})
-    names = ("key", "heading", "unit", "is_number")
+    names = ("key", "heading", "unit", "is_number", "worse")
     quantities = [dict(zip(names, figure, strict=True)) for figure in figures]
     return {"figures": quantities, "rows": rows, "columns": column_names, "cells": cells}
 

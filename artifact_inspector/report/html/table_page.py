@@ -84,7 +84,7 @@ def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Seq
         for name, definition in _TEXT_COLUMNS.items()
     ]
     figures = [
-        TableColumn(fact.column.name, fact.column.heading, fact.column.unit, True, worse=_WORSE[fact.direction])
+        TableColumn(fact.column.name, fact.column.heading, fact.column.unit, True, worse=WORSE[fact.direction])
         for fact in columns()
         if fact.column is not None
     ]
@@ -115,7 +115,8 @@ _TEXT_COLUMNS = {
 _GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
 
-_WORSE = {Direction.LESS_IS_BETTER: "more", Direction.MORE_IS_BETTER: "less", Direction.NEUTRAL: ""}
+WORSE = {Direction.LESS_IS_BETTER: "more", Direction.MORE_IS_BETTER: "less", Direction.NEUTRAL: ""}
+"""Which numbers of a column are worse; empty if neither."""
 
 
 def _text_cells(row: Cells, label: str, kernel: KernelFacts) -> tuple[Value, ...]:

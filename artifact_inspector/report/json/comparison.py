@@ -55,7 +55,7 @@ define_shape(
     Candidate, lambda x: (
         named("name", x.artifact.display_name), x.artifact.hash, x.artifact.directory, x.target,
         x.artifact.triton_version, present(x.program).signature, present(x.program).tiles, x.options,
-        *hidden(x.artifact, x.problems),
+        *hidden(x.artifact, x.problems, x.find_program),
     ), title="Identity",
 )  # fmt: skip
 define_shape(
@@ -93,7 +93,7 @@ define_shape(
         x.left, x.right, x.degree, narrowed(x.categories, tuple[CategoryName, ...]), x.differences,
         present(x.pair).first_divergence, narrowed(x.direction, Sign), x.headline, x.facts,
         named("not_compared", x.notes), x.reason, null_if_empty(x.first_difference),
-        *hidden(x.compared_facts, x.pair, x.lines, x.headlines, x.explanation),
+        *hidden(x.compared_facts, x.pair, x.lines, x.headlines, x.explanation, x.problems),
     ),
 )  # fmt: skip
 
@@ -238,7 +238,7 @@ define_shape(
     KernelOutcome, lambda x: (
         named("name", x.change.right.artifact.display_name), narrowed(x.direction, Sign), x.headline, x.price,
         x.change.left, x.change.right, x.change.degree, x.change.facts, x.passes, x.remedies,
-        null_if_empty(x.untried), *hidden(x.change),
+        x.trials, null_if_empty(x.untried), *hidden(x.change),
     ),
 )  # fmt: skip
 

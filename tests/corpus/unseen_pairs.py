@@ -1,0 +1,64 @@
+"""36 pairs of kernels that the program was not developed with, each with its decisive fact, written from PTX and AMDGCN
+before the program was run on them.
+
+Frozen: change the program, not this table. The words are those of `test_decisive.describe`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    """One kernel, compiled twice."""
+
+    kernel: str
+    left: str
+    """GPU, or release and GPU."""
+    right: str
+    decisive: str
+    accepted: str = ""
+    """Further right answers, separated by commas."""
+    change: str = ""
+    """That of both sides, as in `Kernel.request`."""
+
+
+A, M, H, PIPELINE = "sm_80", "gfx942", "sm_90", "operands worse,matrix neutral"
+PAIRS = (
+    Pair("transpose", A, M, "exchange worse", "none neutral"),  # 4 vectors → 16 ds_read_u16
+    Pair("_swiglu_forward_kernel", A, M, "none neutral", "occupancy better"),
+    Pair("paged_decode", A, M, "pipeline worse", PIPELINE),  # cp.async → registers
+    Pair("bmm_nt", A, M, "pipeline worse", PIPELINE),
+    Pair("_rms_norm_forward_kernel", A, M, "none neutral", "occupancy better"),
+    Pair("lora", A, M, "pipeline worse", PIPELINE),  # and 128 ds_read_u16
+    Pair("online_loss", A, M, "access worse", "none neutral"),  # 16 → 8 B per thread
+    Pair("causal_conv", A, M, "access better", "exchange better"),  # weights 2 → 16 B, no exchange
+    Pair("embedding_bag", A, M, "access worse", "none neutral"),  # 16 → 8 B
+    Pair("chunk_fwd_kernel_o", A, M, "pipeline worse", PIPELINE),
+    Pair("int8_gemm", A, M, "pipeline worse", PIPELINE),
+    Pair("add_rms_norm", A, M, "none neutral", "occupancy better"),
+    Pair("decay_scan", A, M, "none neutral", "exchange better,barriers better"),
+    Pair("quantize_rows", A, M, "none neutral", "occupancy better"),
+    Pair("expert_gate", A, M, "pipeline worse", PIPELINE),
+    Pair("bmm_nt", A, M, "matrix neutral", "none neutral", "num_stages=1"),
+    Pair("online_loss", A, M, "none neutral", "", "BLOCK=256"),  # 2 B on both
+    Pair("transpose", A, M, "access worse", "none neutral", "BM=16 BN=16"),  # 4 → 2 B
+    Pair("int8_gemm", A, H, "matrix better"),
+    Pair("expert_gate", A, H, "matrix better"),
+    Pair("chunk_fwd_kernel_o", A, H, "matrix better"),
+    Pair("lora", A, H, "matrix better"),
+    Pair("bmm_nt", A, H, "matrix better"),
+    Pair("paged_decode", A, H, "finding worse", "none neutral"),  # 16 heads: no wgmma
+    Pair("online_loss", A, H, "none neutral"),
+    Pair("transpose", A, H, "none neutral"),
+    Pair("causal_conv", A, H, "exchange better", "none neutral"),  # shared loads 16 → 8
+    Pair("bmm_nt", "3.4.0 gfx942", M, "occupancy better", "pipeline better"),  # 204 → 132 VGPR
+    Pair("bmm_nt", "3.6.0 gfx942", M, "occupancy better", "pipeline better"),  # 260 → 132 VGPR
+    Pair("lora", "3.6.0 gfx942", M, "occupancy better", "barriers better"),  # 116 → 96 VGPR
+    Pair("transpose", "3.4.0 gfx942", M, "exchange worse", "operands worse"),  # 2 ds_read_b128 → 16 ds_read_u16
+    Pair("paged_decode", "3.4.0 sm_90", H, "pipeline worse"),  # wait_group 2 → 0
+    Pair("causal_conv", "3.4.0 sm_80", A, "exchange worse", "none neutral"),  # shared loads 4 → 16
+    Pair("decay_scan", "3.6.0 sm_80", A, "barriers worse", "exchange better"),  # 5 → 6
+    Pair("expert_gate", "3.4.0 sm_90", H, "barriers better", "exchange better"),  # 6 → 4
+    Pair("online_loss", "3.6.0 gfx942", M, "barriers better", "exchange better"),  # 6 → 4
+)

@@ -1,0 +1,142 @@
+"""How the kernels of the unseen comparisons are compiled: types, constants and options; a change of one as a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from artifact_inspector.compiling import KernelRequest
+
+HERE = Path(__file__).parent
+OPTIONS = ("num_warps", "num_stages", "maxnreg")
+
+
+class Kernel(NamedTuple):
+    """A kernel and how it is compiled."""
+
+    source: Path
+    signature: str
+    constants: str
+    options: str
+
+    def request(self, name: str, changes: str, directory: Path) -> KernelRequest:
+        """The request of the changed kernel, whose source is a copy in the directory.
+
+        Args:
+            changes: `OLD => NEW` in the source, `NAME:TYPE` of an argument, `NAME=VALUE` of a constant or option;
+                several are separated by `;;`.
+        """
+        text = self.source.read_text(encoding="utf-8")
+        types = dict(one.split(":", 1) for one in self.signature.split())
+        constants, options = (dict(one.split("=") for one in words.split()) for words in (self.constants, self.options))
+        for change in filter(None, changes.split(";;")):
+            if " => " in change:
+                old, new = change.split(" => ")
+                assert old in text, change
+                text = text.replace(old, new)
+                continue
+            for setting in change.split():
+                key, _, value = setting.partition("=")
+                if value:
+                    assert key in constants or key in OPTIONS, change
+                    (constants if key in constants else options)[key] = value
+                else:
+                    key, _, kind = setting.partition(":")
+                    assert key in types, change
+                    types[key] = kind
+        directory.mkdir(parents=True)
+        file = directory / f"{name}.py"
+        file.write_text(text, encoding="utf-8")
+        values = {
+            key: {"True": True, "False": False, "None": None}.get(value, value) for key, value in constants.items()
+        }
+        numbers = {key: int(value) if isinstance(value, str) else value for key, value in values.items()}
+        return KernelRequest(f"{file}:{name}", types, numbers, {key: int(value) for key, value in options.items()})
+
+
+def _own(signature: str, constants: str, options: str) -> Kernel:
+    return Kernel(HERE / "unseen_kernels.py", signature, constants, options)
+
+
+def _library(package: str, path: str, signature: str, constants: str, options: str) -> Kernel:
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Kernel(Path(spec.submodule_search_locations[0]) / path, signature, constants, options)
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "causal_conv": _own(
+        "x_ptr:*fp16:16 w_ptr:*fp16:16 y_ptr:*fp16:16 T:i32:16 D:i32:16",
+        "BLOCK_T=16 BLOCK_D=128 WIDTH=4",
+        "num_warps=4",
+    ),
+    "int8_gemm": _own(
+        "x_ptr:*fp16:16 w_ptr:*i8:16 s_ptr:*fp32:16 y_ptr:*fp16:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=64 BN=128 BK=64",
+        "num_warps=4 num_stages=3",
+    ),
+    "add_rms_norm": _own(
+        "x_ptr:*fp16:16 r_ptr:*fp16:16 w_ptr:*fp16:16 y_ptr:*fp16:16 stride:i32:16 n_cols:i32:16 eps:fp32",
+        "BLOCK=4096",
+        "num_warps=8",
+    ),
+    "online_loss": _own(
+        "logits_ptr:*fp16:16 label_ptr:*i64:16 loss_ptr:*fp32:16 stride:i32:16 V:i32:16", "BLOCK=2048", "num_warps=8"
+    ),
+    "paged_decode": _own(
+        "q_ptr:*fp16:16 k_ptr:*fp16:16 v_ptr:*fp16:16 table_ptr:*i32:16 o_ptr:*fp16:16 length:i32:16 pages:i32:16 scale:fp32",
+        "HEADS=16 DIM=128 PAGE=64",
+        "num_warps=4 num_stages=3",
+    ),
+    "bmm_nt": _own(
+        "a_ptr:*fp16:16 b_ptr:*fp16:16 c_ptr:*fp16:16 M:i32:16 N:i32:16 K:i32:16 sab:i32:16 sbb:i32:16 scb:i32:16",
+        "BM=128 BN=128 BK=32",
+        "num_warps=4 num_stages=4",
+    ),
+    "transpose": _own("x_ptr:*fp16:16 y_ptr:*fp16:16 M:i32:16 N:i32:16", "BM=64 BN=64", "num_warps=4"),
+    "embedding_bag": _own(
+        "emb_ptr:*fp16:16 index_ptr:*i32:16 offset_ptr:*i32:16 y_ptr:*fp16:16 D:i32:16", "BLOCK=1024", "num_warps=4"
+    ),
+    "quantize_rows": _own("x_ptr:*fp16:16 q_ptr:*i8:16 s_ptr:*fp32:16 n_cols:i32:16", "BLOCK=4096", "num_warps=4"),
+    "lora": _own(
+        "x_ptr:*fp16:16 a_ptr:*fp16:16 b_ptr:*fp16:16 y_ptr:*fp16:16 K:i32:16 N:i32:16",
+        "BM=64 BN=128 BK=64 R=32",
+        "num_warps=4 num_stages=3",
+    ),
+    "decay_scan": _own(
+        "x_ptr:*fp32:16 g_ptr:*fp32:16 y_ptr:*fp32:16 T:i32:16 D:i32:16",
+        "BLOCK_T=64 BLOCK_D=64",
+        "num_warps=4 num_stages=3",
+    ),
+    "expert_gate": _own(
+        "x_ptr:*bf16:16 w_ptr:*bf16:16 p_ptr:*fp32:16 D:i32:16",
+        "BLOCK_M=64 BLOCK_D=64 EXPERTS=64",
+        "num_warps=4 num_stages=4",
+    ),
+    "_rms_norm_forward_kernel": _library(
+        "liger_kernel",
+        "ops/rms_norm.py",
+        "Y_ptr:*fp16:16 Y_row_stride:i32:16 X_ptr:*fp16:16 X_row_stride:i32:16 W_ptr:*fp16:16 W_row_stride:i32:16 "
+        "RSTD_ptr:*fp32:16 RSTD_row_stride:i32 n_cols:i32:16 eps:fp32 offset:fp32",
+        "casting_mode=0 elementwise_affine=True BLOCK_SIZE=4096",
+        "num_warps=8",
+    ),
+    "_swiglu_forward_kernel": _library(
+        "liger_kernel",
+        "ops/swiglu.py",
+        "a_ptr:*bf16:16 b_ptr:*bf16:16 c_ptr:*bf16:16 stride:i32:16 gate_multiplier:fp32",
+        "n_cols=14336 BLOCK_SIZE=16384",
+        "num_warps=16",
+    ),
+    "chunk_fwd_kernel_o": _library(
+        "fla",
+        "ops/common/chunk_o.py",
+        "q:*bf16:16 k:*bf16:16 v:*bf16:16 h:*bf16:16 g:*fp32:16 o:*bf16:16 scale:fp32 T:i32",
+        "g_gamma=None cu_seqlens=None chunk_indices=None H=16 HV=16 K=128 V=128 BT=64 BK=64 BV=64 USE_G=True "
+        "USE_G_GAMMA=False STATE_V_FIRST=False IS_VARLEN=False",
+        "num_warps=4 num_stages=3",
+    ),
+}
