@@ -10,12 +10,16 @@ from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.compile import Recompilation, recompile_texts
+from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
+from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.untrusted import describe_dropped
+from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.findings import RULES, Finding, Switch, SwitchKind, find_findings
 from artifact_inspector.formats.mlir.rewriting import with_divisor, with_input_precision
+from artifact_inspector.model.version import TritonVersion
 from artifact_inspector.passes.subject import subject_of_entry
 from artifact_inspector.report.change_effect import RemedyTrial
 
@@ -50,6 +54,7 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
         triton_version = installed("triton")
     except PackageNotFoundError:
         triton_version = ""
+    triton_version, interpreter = find_release(kernel.artifact.triton_version, triton_version)
     subject = subject_of_entry(kernel.artifact, triton_version)
     options = dict(subject.request["options"])
     saved = subject.saved_ttir or ""
@@ -64,7 +69,7 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
     with scratch_directory() as scratch:
         applicable = [text for text in texts if text is not None]
         baseline, *recompiled = recompile_texts(
-            [(saved, options), *applicable], subject.name, subject.target, Path(scratch)
+            [(saved, options), *applicable], subject.name, subject.target, Path(scratch), interpreter=interpreter
         )
         if baseline.artifact is None:
             older = cached_version or "unknown"
@@ -75,6 +80,17 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
             switch: None if text is None else next(results) for switch, text in zip(switches, texts, strict=True)
         }
         return [*_compare_switches(suggestions, result_by_switch, baseline), *paddings], tuple(notes)
+
+
+def find_release(version: TritonVersion | None, own: str) -> tuple[str, Interpreter | None]:
+    """The release that compiled a kernel if it is installed, else the own one."""
+    release = own if version is None or version.may_match(own) else version.candidates[-1]
+    if release == own or "=" in release:  # VERSION=PYTHON runs that Python, which only the user may choose
+        return own, None
+    try:
+        return release, find_interpreter(*parse_triton(release), may_create=False)
+    except InspectorError:
+        return own, None
 
 
 def _compare_switches(

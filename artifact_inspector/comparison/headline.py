@@ -20,11 +20,16 @@ from artifact_inspector.model import Consequence, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
-from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
 from artifact_inspector.vocabulary.value_reading import compare_widths, read_matrix, read_matrix_names, read_widths
 
+_FIRST_DIFFERENCE = "first difference in "
+_OF_BINARY = (Category.SPILLS, Category.REGISTERS, Category.OCCUPANCY)
+"""Categories of facts that the last compiler decides."""
+SAME_SHARE = 0.01
+"""Relative change of a number of instructions up to which a stage is the same program."""
 MAX_ORIGINS = 2
 """Most options, versions and targets in the sentence."""
 _FINDINGS_OF_FACTS = {
@@ -98,7 +103,7 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
         signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
     if not any(fact.category == Category.OCCUPANCY for fact in facts):  # registers cost by occupancy and spills
         is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
-        signed = [fact for fact in signed if not is_known or fact.category != Category.REGISTERS]
+        signed = [fact for fact in signed if not is_known or fact.category not in (Category.REGISTERS, Category.BOUNDS)]
         signed.sort(key=lambda fact: fact.category in COUNTS)
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
         signed[:0] = filter(None, [_find_other_unit(facts)])
@@ -142,6 +147,8 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     if source is None and fact.region in kernels.lines and location is not None:
         source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
     origin = _describe_origin(kernels.differences, kernels.first_difference)
+    if Category(fact.category) in _OF_BINARY and _FIRST_DIFFERENCE in origin:
+        origin += _describe_counts(facts, kernels.first_difference)
     return Headline(fact, describe_decisive(fact._replace(price=None), facts), source, reason, origin)
 
 
@@ -337,6 +344,17 @@ def _describe_codes(fact: FactPair) -> str:
     return f"{'new findings' if fact.direction is Sign.WORSE else 'findings gone'}: {listed}"
 
 
+def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
+    """From which later stage on the instructions differ in number: earlier differences are of attributes and names."""
+    values = {fact.key: (fact.left, fact.right) for fact in facts}
+    for stage in Stage:
+        left, right = values.get(file_facts.instructions.key.format(step=step_of(stage)), (None, None))
+        if isinstance(left, int) and isinstance(right, int) and abs(right - left) > SAME_SHARE * max(left, right):
+            is_later = STEPS.index(step_of(stage)) > STEPS.index(first_difference)
+            return f", in the number of instructions from {step_of(stage)} on ({stage.component})" if is_later else ""
+    return ""
+
+
 def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:
     is_release = any(difference.axis is Axis.VERSION for difference in differences)
     requested = [
@@ -351,5 +369,5 @@ def _describe_origin(differences: Sequence[Difference], first_difference: str) -
     if Axis.TARGET in axes or (Axis.CONFIG in axes and Axis.VERSION not in axes):
         first_difference = ""  # the request explains it
     stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
-    texts = [f"first difference in {first_difference} ({stage.component})"] if stage is not None else []
+    texts = [f"{_FIRST_DIFFERENCE}{first_difference} ({stage.component})"] if stage is not None else []
     return ", ".join([*requested, *texts])

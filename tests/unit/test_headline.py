@@ -123,3 +123,22 @@ def test_a_phrase_has_the_terms_of_its_consequence(fact: tuple[str, str, Value, 
 def test_equal_kernels_have_no_headline() -> None:
     kernel = saved("3.6.0/sm_80/softmax").facts
     assert headlines_of_pair(compare_kernels(kernel, kernel)) == ()
+
+
+@pytest.mark.parametrize(
+    ("case", "phrase", "source"),
+    [
+        # x loses its divisor: not the weights, which were as narrow before
+        ("0", "loads are narrower, 15.2 → 2 B per thread on average (16 ×8, 2 ×4 → 2 ×68)", "causal_conv.py:17"),
+        # 8-byte copies of a prologue and a loop → 64 loads of one byte
+        ("7", "loads are narrower, 10.5 → 3.38 B per thread on average (4 ×1 → 4 ×1, 1 ×64)", "int8_gemm.py:34"),
+        ("13", "barriers 1 → 2", "add_rms_norm.py:50"),  # a barrier of the source beside that of a sum
+    ],
+)
+def test_the_changed_access_and_the_new_barrier_are_named(case: str, phrase: str, source: str, tmp_path: Path) -> None:
+    with tarfile.open(ROOT / "tests" / "cases" / "unseen_changes.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    sides = [open_cache(tmp_path / "unseen_changes" / case / side).entries[0] for side in ("old", "new")]
+    headline = compare_candidates(*map(Candidate, sides), inspect_artifact).headline
+    assert headline is not None
+    assert (headline.phrase.removesuffix(" in the code"), headline.source) == (phrase, source)

@@ -18,6 +18,7 @@ from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import KernelOutcome, find_regressions
 from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.report.corpus import describe_outcome
 from artifact_inspector.vocabulary.fact import Sign
 
 pytestmark = pytest.mark.usefixtures("recalled")
@@ -138,3 +139,11 @@ def test_the_next_command_compares_the_worst_kernel(releases: Path, tmp_path: Pa
     following = run(*shlex.split(command))
     assert following.exit_code == 1, following.output
     assert following.stdout.startswith("Worse: new reduction across warps")
+
+
+def test_options_that_compile_to_something_better_follow_the_cause() -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    (outcome,) = find_regressions(compare_corpora(*sides, inspect_artifact, is_one_pair=True)).outcomes
+    trial = "Try waves_per_eu=1 (compiled, no time predicted): registers no longer spill, 532 → 0 B per thread."
+    lines = list(describe_outcome(replace(outcome, trials=(trial,))))
+    assert lines[:2] == [outcome.sentence, trial]

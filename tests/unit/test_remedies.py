@@ -14,9 +14,12 @@ from typer.testing import CliRunner
 
 from artifact_inspector import cli
 from artifact_inspector.analysis.resources.usage import ResourceFigure
+from artifact_inspector.api import remedies
 from artifact_inspector.api.remedies import switches_of
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.findings import RULES, Switch, SwitchKind
 from artifact_inspector.formats.mlir.rewriting import with_divisor, with_input_precision
+from artifact_inspector.model.version import TritonVersion
 
 pytestmark = pytest.mark.usefixtures("recalled")
 
@@ -145,3 +148,24 @@ def test_many_kernels_are_not_compiled_by_accident() -> None:
 def test_a_switch_is_told_in_words() -> None:
     assert Switch(SwitchKind.OPTION, "num_stages", 4).description == "num_stages=4"
     assert Switch(SwitchKind.DIVISIBLE, "n", 16).description == "n divisible by 16"
+
+
+def test_a_spill_under_a_request_for_occupancy_suggests_to_lower_it() -> None:
+    artifact = saved("3.6.0/gfx942/register_spill").artifact
+    kernels = [
+        inspect_artifact(replace(artifact, metadata={**artifact.metadata, "waves_per_eu": waves})) for waves in (0, 2)
+    ]
+    suggested = [[switch.description for finding, switch in switches_of(x) if finding.code == "AI007"] for x in kernels]
+    assert suggested[1] == ["waves_per_eu=1", *suggested[0]]
+
+
+def test_a_kernel_is_compiled_again_by_its_own_release_only_if_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(remedies, "find_interpreter", lambda *release, **options: asked.append((release, options)))
+    assert remedies.find_release(TritonVersion("3.7.0"), "3.9.0") == ("3.7.0", None)
+    assert asked == [(("3.7.0", None), {"may_create": False})]
+    for version in (None, TritonVersion("3.9.0"), TritonVersion("3.7.0=/bin/sh")):
+        assert remedies.find_release(version, "3.9.0") == ("3.9.0", None)
+    assert len(asked) == 1

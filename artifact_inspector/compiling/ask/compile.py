@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter, parse_triton
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, create_directory
-from artifact_inspector.compiling.ask.process import current_interpreter, failure_rows, run_requests
+from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter, failure_rows, run_requests
 from artifact_inspector.compiling.ask.remote import run_remote_requests
 from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest, kernel_path_of
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
@@ -241,8 +241,9 @@ def recompile_texts(
     directory: Path,
     *,
     is_retargeted: bool = False,
+    interpreter: Interpreter | None = None,
 ) -> list[Recompilation]:
-    """Compile saved texts with the installed Triton; no user code runs.
+    """Compile saved texts with the installed Triton, or that of an interpreter; no user code runs.
 
     Args:
         texts: TTIR texts, each with its compile options.
@@ -270,7 +271,8 @@ def recompile_texts(
         request |= {"configs": None, "targets": [str(target)], "out": str(directory / f"made{number}")}
         requests.append({**request, "environment": {}, "untrusted": True, "is_retargeted": is_retargeted})
     recompilations: dict[int, Recompilation] = {}
-    for row in run_requests(current_interpreter(), requests, workers=count_processors(), time_limit=TIME_LIMIT_SECONDS):
+    compiler = interpreter or current_interpreter()
+    for row in run_requests(compiler, requests, workers=count_processors(), time_limit=TIME_LIMIT_SECONDS):
         entry_directory = row.get("directory")
         artifact = None if entry_directory is None else open_cache(Path(entry_directory)).entries[0]
         recompilations[row["ask"]] = Recompilation(artifact, row.get("message"))
