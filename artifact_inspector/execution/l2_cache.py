@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.access_stream import AccessStream, StreamEvents
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 
-CAPACITY_SHARES = (0.7, 0.75, 0.8)
-"""Usable shares of the L2; the estimate is the mean of the results."""
+CAPACITY_SHARES = (35 / 60, 37.5 / 60, 40 / 60)
+"""Usable shares of the L2; the estimate is the mean of the results. Set as MiB of the 60 MiB of an H200."""
+WRITE_SHARE = 25 / 60
+"""Share of the L2 that holds written lines before they leave it. Measured on an H200."""
 AGE_ADVANTAGE = 0.1
 """How much faster than average the oldest CTA of an SM proceeds, and how much slower the youngest."""
 USABLE_L2_SHARE = min(CAPACITY_SHARES)

@@ -100,6 +100,8 @@ _PRODUCTS = (
         _peaks("RTX 5090", 1.792, _BLACKWELL, fp4=1676, fp8=419, fp16=209.5, tf32=104.8, fp32=104.8),
     ),
     (r"\bB200\b", _peaks("B200", 8.0, _HGX, fp4=9000, fp8=4500, fp16=2250, tf32=1125, fp32=75)),
+    (r"\bMI50\b", _peaks("MI50", 1.024, "AMD Radeon Instinct MI50 datasheet (no matrix unit)", fp16=26.5, fp32=13.3)),
+    (r"\bMI100\b", _peaks("MI100", 1.2288, "AMD Instinct MI100 datasheet", fp16=184.6, fp32=23.1)),
     # a device is one of the product's two dies
     (r"\bMI250X\b", _peaks("MI250X, one die", 1.6384, _MI200, fp16=191.5, fp32=23.95)),
     (r"\bMI210\b", _peaks("MI210", 1.6384, _MI200, fp16=181, fp32=22.6)),

@@ -5,7 +5,8 @@ products of 16-bit, 8-bit and tf32 operands in 32-bit floats at half the rate; T
 data-centre products do not.
 
 **Source** SMs, compute units, L2 and clocks: the vendors' data sheets and architecture white papers (T4, A100,
-A30, GA102, AD102, H100, RTX Blackwell; CDNA 2, CDNA 3, CDNA 4). Clocks are those of the quoted peaks. Halved
+A30, GA102, AD102, H100, RTX Blackwell; CDNA 2, CDNA 3, CDNA 4). The L2 of an H200 is what its driver reports
+(`l2CacheSize`: 62,914,560 bytes). Clocks are those of the quoted peaks. Halved
 rates: the white papers of Turing, GA102, Ada and RTX Blackwell ("Peak FP16 Tensor TFLOPS with FP32 Accumulate").
 """
 
@@ -17,8 +18,8 @@ from artifact_inspector.hardware.gpu import Product, Rates
 from artifact_inspector.hardware.targets import Target
 
 _PRODUCTS = (
-    (r"\bH200 NVL\b", Product("NVIDIA H200 NVL", 132, 141, 50, 1785)),
-    (r"\bH200\b", Product("NVIDIA H200", 132, 141, 50, 1830)),
+    (r"\bH200 NVL\b", Product("NVIDIA H200 NVL", 132, 141, 60, 1785)),
+    (r"\bH200\b", Product("NVIDIA H200", 132, 141, 60, 1830)),
     (r"\bH100 PCIE\b", Product("NVIDIA H100 PCIe", 114, 80, 50, 1620)),
     (r"\bH100 NVL\b", Product("NVIDIA H100 NVL", 132, 94, 50, 1785)),
     (r"\bH100\b", Product("NVIDIA H100 80GB HBM3", 132, 80, 50, 1830)),
@@ -32,6 +33,8 @@ _PRODUCTS = (
     (r"\bL4\b", Product("NVIDIA L4", 58, 24, 48, 2040)),
     (r"\b(?:RTX )?4090\b(?! ?D| LAPTOP)", Product("NVIDIA GeForce RTX 4090", 128, 24, 72, 2520)),
     (r"\b(?:RTX )?5090\b(?! ?D| LAPTOP)", Product("NVIDIA GeForce RTX 5090", 170, 32, 96, 2407)),
+    (r"\bMI50\b", Product("AMD Instinct MI50", 60, 32, 4, 1725)),
+    (r"\bMI100\b", Product("AMD Instinct MI100", 120, 32, 8, 1502)),
     (r"\bMI250X\b", Product("AMD Instinct MI250X", 110, 64, 8, 1700)),
     (r"\bMI210\b", Product("AMD Instinct MI210", 104, 64, 8, 1700)),
     (r"\bMI300A\b", Product("AMD Instinct MI300A", 228, 128, 4, 2100)),

@@ -95,6 +95,8 @@ class TimingParameters:
     et al., "Tensor Core". Measured: 0.66 with 8 warps, 0.57 with 4."""
 
 
+LSU_QUEUE_CYCLES = 64
+"""Cycles of work that the queue of the load/store unit holds; a warp with more has to wait. No source states it."""
 FABRIC_BYTES = {90: 16.6}
 """Architecture → `fabric_bytes`. Measured on an H200: `lts__ltcfabric2ltc_cycles_active` of 94 launches, which such a
 rate predicts within 6 % in the median (docs/lab/time.md)."""

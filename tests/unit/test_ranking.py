@@ -11,14 +11,22 @@ from saved import saved
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document, parse_document_of
 from artifact_inspector.execution.timing import ranking
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
-from artifact_inspector.execution.timing.ranking import RankedLaunch, _throughput, rank_launches, sort_by_score
+from artifact_inspector.execution.timing.ranking import (
+    AMD_NOTE,
+    RankedLaunch,
+    _throughput,
+    gpu_model_of,
+    rank_launches,
+    sort_by_score,
+)
 from artifact_inspector.execution.timing.sampling import choose_ctas
 from artifact_inspector.execution.timing.variations import request_for_variations
+from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.report.ranking import RankingReport
 
 FREE = ControlCode(stall_cycles=1, result_scoreboard=None, operand_scoreboard=None, awaited_scoreboards=())
@@ -186,3 +194,23 @@ def test_launches_of_two_releases_or_edits_have_different_labels() -> None:
     assert label_candidates(candidates) == ["triton=3.6.0", "triton=3.9.0"]
     edited = replace(candidates[0], artifact=replace(old, hash="f" * 64))
     assert label_candidates([candidates[0], edited]) == [f"hash={old.hash[:8]}", f"hash={'f' * 8}"]
+
+
+@pytest.mark.parametrize("place", ["3.6.0/gfx90a", "3.6.0/gfx942", "3.6.0/gfx950", "3.9.0/gfx906"])
+def test_amd_launches_get_a_score_and_say_that_no_gpu_confirmed_it(place: str) -> None:
+    request = parse_document(
+        '{"grid": [28, 32], "args": {"a_ptr": {"shape": [4096], "dtype": "fp16"}, "stride_bk": 7168,'
+        ' "b_ptr": {"shape": [4096, 7168], "dtype": "fp16"}, "c_ptr": {"shape": [7168], "dtype": "fp32"}}}',
+        "a test",
+    )[0]
+    artifact = saved(f"{place}/gemv_splitk").artifact
+    (row,) = rank_launches([RankingCandidate(artifact, request, {})], None)
+    assert row.score is not None
+    assert row.score >= max(row.terms.values()) / 2
+    assert row.terms["dram"] > 0
+    assert AMD_NOTE in row.notes
+    peaks, product = find_peaks(gpu_model_of(artifact.target, None).name), artifact.target.gpu.product
+    assert peaks is not None
+    assert product is not None
+    # no launch is faster than its bytes at the data sheet's bandwidth
+    assert row.score / (product.megahertz * 1e6) >= 4096 * 7168 * 2 / peaks.bandwidth

@@ -146,10 +146,26 @@ def test_what_is_not_drawn_is_said() -> None:
     assert "not drawn: what others ask of lsu" in svg
 
 
-def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
-    request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
-    with pytest.raises(UsageError, match="no cubin with control codes"):
-        find_residency(RankingCandidate(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)
+_AMD_GEMV = (
+    '{"grid": [28, 32], "args": {"a_ptr": {"shape": [4096], "dtype": "fp16"}, "stride_bk": 7168,'
+    ' "b_ptr": {"shape": [4096, 7168], "dtype": "fp16"}, "c_ptr": {"shape": [7168], "dtype": "fp32"}}}'
+)
+
+
+def test_an_amd_kernel_s_waves_wait_for_the_loads_that_its_waitcnt_names() -> None:
+    candidate = RankingCandidate(saved("3.6.0/gfx942/gemv_splitk").artifact, parse_document(_AMD_GEMV, "a test")[0], {})
+    model = find_residency(candidate, None)
+    assert (model.gpu, model.warps_per_cta) == ("AMD Instinct MI300X", 4)
+    assert model.hidden_wait_share is not None
+    assert all(lane.cycles[Activity.MEMORY] > 0 for lane in model.timelines)
+
+
+def test_no_times_are_made_up_for_gpus_without_documented_latencies() -> None:
+    candidate = RankingCandidate(
+        saved("3.6.0/gfx1100/gemv_splitk").artifact, parse_document(_AMD_GEMV, "a test")[0], {}
+    )
+    with pytest.raises(UsageError, match="only Vega 20 and CDNA"):
+        find_residency(candidate, None)
 
 
 def test_the_trace_has_every_span_and_counter_of_the_model() -> None:

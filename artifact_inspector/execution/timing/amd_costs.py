@@ -1,10 +1,10 @@
-"""Cycles of AMD's instructions on a compute unit of CDNA 2 or 3, for diagnoses. Not compared with a GPU.
+"""Cycles of AMD's instructions on a compute unit of Vega 20 or CDNA. Not compared with a GPU.
 
 Vector memory operations complete in order: each is a group, and `s_waitcnt vmcnt(n)` leaves n of them. The LDS and
 scalar loads share a scoreboard, on which every `lgkmcnt` wait is complete.
 
-**Source** AMD CDNA 2 and CDNA 3 white papers and ISA manuals (rates, waits); latencies are rounded from "Testing AMD's
-Giant MI300X" (Chips and Cheese, 2024).
+**Source** AMD CDNA 1 to 4 white papers and ISA manuals (rates, waits); latencies are rounded from "Testing AMD's Giant
+MI300X" (Chips and Cheese, 2024), and stand for those of its relatives.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _TIMING = TimingParameters(
     barrier=16, atomic=500, mma=32, l2_bytes=50.0, l2_request_bytes=64, dram_share=0.8, dram_read_share=0.8,
     cta_launch=100,
 )  # fmt: skip
-_MODELLED = ("gfx90a", "gfx942")
-_INFINITY_CACHE = {"gfx942": 256 << 20}
-"""Bytes of the cache between L2 and device memory: CDNA 3 white paper."""
+_MODELLED = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
+_INFINITY_CACHE = {"gfx942": 256 << 20, "gfx950": 256 << 20}
+"""Bytes of the cache between L2 and device memory: CDNA 3 and 4 white papers."""
 _ISSUE_CYCLES = 4
 """A SIMD of 16 lanes takes four cycles for a wave: CDNA 3 ISA, "Vector ALU"."""
 _LDS_SCOREBOARD = 0
@@ -59,9 +59,12 @@ def amd_gpu_model(target: Target, gpu: str | None) -> GpuModel:
     product, limits, rates = product_of(target, gpu), target.limits.multiprocessor, target.gpu.rates
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if str(target.arch) not in _MODELLED or product is None or limits is None or rates is None or peaks is None:
-        raise UsageError(f"Cannot predict times for {gpu or target}: only CDNA 2 and 3 are modelled.", "Use gfx942.")
+        raise UsageError(
+            f"Cannot predict times for {gpu or target}: of AMD's GPUs, only Vega 20 and CDNA are modelled.",
+            "Use gfx90a, gfx942 or gfx950.",
+        )
     return GpuModel(
-        gpu or product.name,
+        product.name,
         rates,
         product.multiprocessors,
         _INFINITY_CACHE.get(str(target.arch), product.l2_mib << 20),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.l2_cache import WRITE_SHARE
 from artifact_inspector.execution.launch_counters import local_bytes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost
 from artifact_inspector.execution.timing.pipes import Pipe, bytes_per_lane, pipe_of, wait_effect
@@ -102,7 +103,8 @@ class CtaCostModel:
         l1_left_bytes = max(chip.l1_bytes - shared * resident_ctas, 0)
         self.local_l1_miss_share = max(0.0, 1 - l1_left_bytes / resident_frame_bytes) if resident_frame_bytes else 0.0
         gpu_frame_bytes = resident_frame_bytes * chip.multiprocessors
-        self.local_l2_miss_share = max(0.0, 1 - chip.l2_bytes / 2 / gpu_frame_bytes) if gpu_frame_bytes else 0.0
+        held_bytes = WRITE_SHARE * chip.l2_bytes
+        self.local_l2_miss_share = max(0.0, 1 - held_bytes / gpu_frame_bytes) if gpu_frame_bytes else 0.0
 
     def _fetched_shares(self, ctas: int, fetched: Mapping[str, float]) -> tuple[dict[tuple[str, bool], float], float]:
         """(Tensor, whether read) → share of requested bytes that device memory transfers; and these bytes."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
-from artifact_inspector.execution.l2_cache import L2Estimate
+from artifact_inspector.execution.l2_cache import WRITE_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
@@ -31,6 +31,7 @@ from artifact_inspector.execution.timing.ranking import (
     gpu_model_of,
     resident_ctas_of,
     score_launch,
+    turnover_cycles,
 )
 from artifact_inspector.execution.timing.residency import StallReason, overlap_sample
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
@@ -159,8 +160,8 @@ def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> G
 
 
 def share_written_back(written: float, l2_bytes: int) -> float:
-    """Share of the written bytes that leave the L2 before the launch ends: what exceeds half of it, as measured."""
-    return max(0.0, 1 - l2_bytes / 2 / written) if written else 0.0
+    """Share of the written bytes that leave the L2 before the launch ends: what exceeds a share of it, as measured."""
+    return max(0.0, 1 - WRITE_SHARE * l2_bytes / written) if written else 0.0
 
 
 def _l2_shares(footprints: Footprints) -> dict[str, float]:
@@ -204,6 +205,7 @@ class _TimeModel:
             return None, ()
         chip, timing = self.gpu_model, self.gpu_model.timing
         score, terms, waves = score_launch(sample, costs, self.controls, chip, self.resident_limit)
+        score = max(score, turnover_cycles(sample, costs, self.controls, chip, self.resident_limit))
         resident = min(self.resident_limit, -(-sample.launch.ctas // chip.multiprocessors))
         if ctas is not None:
             imbalance, mean_work = self._imbalance(accesses, sample, costs, resident)

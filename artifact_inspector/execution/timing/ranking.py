@@ -23,6 +23,7 @@ from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.timing.amd_costs import AmdCostModel, amd_gpu_model, read_waits
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
@@ -30,17 +31,21 @@ from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
+from artifact_inspector.execution.timing.turnover import Turnover
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.files.binary import Cubin
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.products import clock_of, product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import FABRIC_BYTES, TIMING, TimingParameters
+from artifact_inspector.model.arch import Backend
 
 LATENCY_TERM, LAUNCH_TERM = "path", "launch"
-NEEDS_CONTROL_CODES = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
+AMD_NOTE = "AMD: rates and latencies are documented ones; no ranking was compared with a GPU"
 _RESIDENT_CTAS = "the number of resident CTAs per multiprocessor"
 
 
@@ -87,6 +92,8 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     ranking_target = target if gpu is None else parse_target(gpu)
     if ranking_target.backend is not target.backend or ranking_target.arch.number // 10 != target.arch.number // 10:
         raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
+    if target.backend is Backend.HIP:
+        return amd_gpu_model(ranking_target, gpu)
     product, rates, limits = (
         product_of(ranking_target, gpu),
         ranking_target.gpu.rates,
@@ -137,8 +144,7 @@ def estimate_launch(
         UsageError: arguments are missing or wrong, or the grid is empty.
     """
     artifact = loaded.artifact
-    cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
-    resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
+    cubin, resources = read_resources(loaded)
     resident_ctas = resident_ctas_of(target, resources)
     empty_estimate = RankedLaunch(
         launch=index,
@@ -156,31 +162,31 @@ def estimate_launch(
         return empty_estimate
     sample = sample_launch(loaded, launch, limit=limit)
     unknown_inputs, notes = find_missing_inputs(sample), launch.notes
+    if loaded.initial_state is not None:
+        notes += (AMD_NOTE,)
     if sample.counters.out_of_bounds:
         first = sample.counters.out_of_bounds[0]
         notes += (
             f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.thread}, {first.nearest_tensor}; "
             "`predict` lists all",
         )
-    if sample.unfinished or resident_ctas is None or loaded.cubin is None:
-        reason = _RESIDENT_CTAS
-        if loaded.cubin is None:
-            reason = NEEDS_CONTROL_CODES if loaded.initial_state is not None else "control codes, which need a cubin"
-        missing_inputs = unknown_inputs or (reason,)
-        return replace(empty_estimate, missing_inputs=missing_inputs, notes=notes)
-    controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
+    controls = read_schedule(loaded)
+    if sample.unfinished or resident_ctas is None or controls is None:
+        reason = _RESIDENT_CTAS if controls is not None else "control codes, which need a cubin"
+        return replace(empty_estimate, missing_inputs=unknown_inputs or (reason,), notes=notes)
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     fetched: Mapping[str, float] = {}
     if deferred is not None and exceeds_l2(sample, gpu_model.l2_bytes):
         deferred.append(index)
     else:
         fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
-    costs = CtaCostModel(
+    costs = cost_model_of(loaded)(
         sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), SharedTraffic(fetched)
     ).find()
     if costs.unknown_rates:
         return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
     score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
+    score = max(score, turnover_cycles(sample, costs, controls, gpu_model, resident_ctas))
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
         empty_estimate,
@@ -191,6 +197,27 @@ def estimate_launch(
         missing_inputs=unknown_inputs,
         notes=notes,
     )
+
+
+def read_resources(loaded: LoadedKernel) -> tuple[Cubin | None, Resources]:
+    """What the binary states, if it is a cubin, and the resources of the kernel."""
+    artifact = loaded.artifact
+    if loaded.cubin is None:
+        return None, inspect_artifact(artifact, None).resources
+    cubin = read_cubin(loaded.cubin, loaded.program.name)
+    return cubin, find_resources(artifact.target, artifact.metadata, binary=cubin)
+
+
+def read_schedule(loaded: LoadedKernel) -> Sequence[ControlCode] | None:
+    """What each instruction waits for: NVIDIA's control codes, AMD's `s_waitcnt`; None without a cubin."""
+    if loaded.initial_state is not None:
+        return read_waits(loaded.program.steps, loaded.program.target)
+    return None if loaded.cubin is None else read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
+
+
+def cost_model_of(loaded: LoadedKernel) -> type[CtaCostModel]:
+    """The rules of the vendor whose machine code it is."""
+    return CtaCostModel if loaded.initial_state is None else AmdCostModel
 
 
 def resident_ctas_of(target: Target, resources: Resources) -> int | None:
@@ -254,6 +281,24 @@ def score_launch(
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
 
 
+def turnover_cycles(
+    sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident_limit: int
+) -> float:
+    """Cycles of the fullest multiprocessor if its warps are simulated one by one; 0 if that takes too long."""
+    warps, ctas = -(-sample.loaded.threads // gpu_model.warp_size), -(-sample.launch.ctas // gpu_model.multiprocessors)
+    resident = min(resident_limit, ctas)
+    turnover = Turnover(
+        sample.trace,
+        controls,
+        costs.step_costs,
+        warps,
+        interval=launch_cycles(gpu_model.timing, warps, resident),
+        barrier=barrier_cycles(gpu_model.timing, warps),
+        schedulers=gpu_model.rates.issue,
+    )
+    return turnover.estimate(ctas, resident) or 0.0
+
+
 def _unit_terms(
     sample: LaunchSample, costs: CtaCosts, walk: CtaWalk, gpu_model: GpuModel, resident: int
 ) -> dict[str, float]:
@@ -286,7 +331,7 @@ def cta_rates(
     sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident: int
 ) -> tuple[float, list[float]]:
     """Cycles of a CTA by itself, and CTAs that complete per cycle if 1, 2 … share a multiprocessor."""
-    warps, timing = -(-sample.loaded.threads // 32), gpu_model.timing
+    warps, timing = -(-sample.loaded.threads // gpu_model.warp_size), gpu_model.timing
     walk = walk_cta(
         sample.trace, controls, costs.step_costs, max(warps / gpu_model.rates.issue, 1), barrier_cycles(timing, warps)
     )

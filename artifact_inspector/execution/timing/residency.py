@@ -14,18 +14,24 @@ from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
-from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel
+from artifact_inspector.execution.timing.control_codes import ControlCode
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
-from artifact_inspector.execution.timing.ranking import barrier_cycles, gpu_model_of, launch_cycles, resident_ctas_of
+from artifact_inspector.execution.timing.ranking import (
+    barrier_cycles,
+    cost_model_of,
+    gpu_model_of,
+    launch_cycles,
+    read_resources,
+    read_schedule,
+    resident_ctas_of,
+)
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.targets import parse_target
 
 MOST_MODELLED_INSTRUCTIONS = 40_000
@@ -362,7 +368,7 @@ def overlap_sample(
     stalls: dict[tuple[int, StallReason], float] | None = None,
 ) -> tuple[Sequence[int], tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]]:
     """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs."""
-    warps = -(-sample.loaded.threads // 32)
+    warps = -(-sample.loaded.threads // gpu_model.warp_size)
     trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]
     interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
     return trace, overlap_warps(
@@ -385,17 +391,16 @@ def find_residency(
     Arguments as of `ranking.rank_launches`.
 
     Raises:
-        UsageError: it is for another vendor; its cubin, resources or the rates of the GPU are not known; or
-            its path depends on a missing input.
+        UsageError: its cubin, resources or the rates of the GPU are not known; or its path depends on a missing input.
     """
     loaded = load_kernel(candidate.artifact, disassemble)
     name = candidate.artifact.display_name
-    if loaded.initial_state is not None or loaded.cubin is None:
+    controls = read_schedule(loaded)
+    if controls is None:
         raise UsageError(f"Cannot model how warps of {name} overlap: it has no cubin with control codes.")
-    own_target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
+    own_target = candidate.artifact.target or parse_target(loaded.program.target)
     gpu_model, target = gpu_model_of(own_target, gpu), own_target if gpu is None else parse_target(gpu)
-    cubin = read_cubin(loaded.cubin, loaded.program.name)
-    resources = find_resources(candidate.artifact.target, candidate.artifact.metadata, binary=cubin)
+    cubin, resources = read_resources(loaded)
     occupancy_ctas = resident_ctas_of(target, resources)
     if not occupancy_ctas:
         raise UsageError(f"A multiprocessor holds no CTA of {name}, or an unknown number.")
@@ -405,18 +410,18 @@ def find_residency(
             f"The path of {name} depends on missing inputs: {', '.join(sample.unfinished[0].reasons[:3])}."
         )
     resident_ctas = min(occupancy_ctas, -(-sample.launch.ctas // gpu_model.multiprocessors))
-    costs = CtaCostModel(
-        sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0)
+    frame_bytes = 0 if cubin is None else cubin.frame_bytes or 0
+    costs = cost_model_of(loaded)(
+        sample, gpu_model, occupancy_ctas, frame_bytes, int(resources.shared.value or 0)
     ).find()
     if costs.unknown_rates:
         raise UsageError(f"Cannot model {name} on {gpu_model.name}: {costs.unknown_rates[0]} is unknown.")
-    controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     modelled_trace, (lanes, busy, cycles, hidden) = overlap_sample(sample, costs, controls, gpu_model, resident_ctas)
     return Residency(
         kernel=name,
         gpu=gpu_model.name,
         resident_ctas=resident_ctas,
-        warps_per_cta=-(-loaded.threads // 32),
+        warps_per_cta=-(-loaded.threads // gpu_model.warp_size),
         cycles=cycles,
         timelines=lanes,
         unit_utilization=busy,
