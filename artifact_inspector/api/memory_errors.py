@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from artifact_inspector.api.size_proof import prove_sizes
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
@@ -49,7 +50,8 @@ def check_launches(
             matched, launch = match_launch(loaded, request, entry.constants)
             report = check_launch(matched, launch, steps=steps, compares_values=compares_values)
             if searches_sizes:
-                report = _with_sizes(report, *search_sizes(matched, launch, entry.constants, steps))
+                search, problem = search_sizes(matched, launch, entry.constants, steps)
+                report = _with_sizes(report, replace(search, proof=prove_sizes(entry, launch)), problem)
             reports.append(report)
         except InspectorError as error:
             target = "unknown" if entry.target is None else entry.target.arch

@@ -33,7 +33,7 @@ _MOST_LAUNCHES, _MOST_STEPS = 48, 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _GridFactor:
+class GridFactor:
     """A factor of the grid: a size over a tile, rounded up, or the size itself."""
 
     size: int
@@ -58,15 +58,11 @@ def search_sizes(
         constants: that it was compiled with.
         steps: instructions after which it counts as endless.
     """
-    names = _size_names(launch, constants)
+    names = size_names(launch, constants)
     if not names:
         return SizeSearch(0, (), None, "no argument is the extent of a tensor"), None
     tiles = {name: value for name, value in constants.items() if type(value) is int and value > 1}
-    grid: list[list[_GridFactor] | None] = []
-    for extent in launch.grid:  # prefer sizes that no other dimension has
-        used = {factor.size for factors in grid for factor in factors or ()}
-        ordered = sorted(names, key=lambda size: size in used)
-        grid.append(_grid_factors(extent, {size: names[size] for size in ordered}, tiles))
+    grid = grid_factors(launch, names, constants)
     failures: list[tuple[int, dict[int, int], MemoryProblem]] = []
     tried, undecided = 0, ""
     for sizes in _candidates(loaded, launch, names, tiles):
@@ -92,7 +88,7 @@ def search_sizes(
     return SizeSearch(tried, assumed, text, undecided or None), problem
 
 
-def _size_names(launch: KernelLaunch, constants: Mapping[str, object]) -> dict[int, tuple[str, ...]]:
+def size_names(launch: KernelLaunch, constants: Mapping[str, object]) -> dict[int, tuple[str, ...]]:
     """Value of each size → the integer arguments that have it; constants of the kernel cannot change."""
     extents = {extent for tensor in launch.tensors.values() for extent in tensor.shape}
     counts = {math.prod(tensor.shape) for tensor in launch.tensors.values()}
@@ -104,6 +100,19 @@ def _size_names(launch: KernelLaunch, constants: Mapping[str, object]) -> dict[i
         if value > 1 and value in extents | counts and value not in fixed:
             names[value] = (*names.get(value, ()), name)
     return names
+
+
+def grid_factors(
+    launch: KernelLaunch, names: Mapping[int, Sequence[str]], constants: Mapping[str, object]
+) -> list[list[GridFactor] | None]:
+    """For each dimension of the grid the factors over sizes that give it; None if it depends on no size."""
+    tiles = {name: value for name, value in constants.items() if type(value) is int and value > 1}
+    grid: list[list[GridFactor] | None] = []
+    for extent in launch.grid:  # prefer sizes that no other dimension has
+        used = {factor.size for factors in grid for factor in factors or ()}
+        ordered = sorted(names, key=lambda size: size in used)
+        grid.append(_grid_factors(extent, {size: names[size] for size in ordered}, tiles))
+    return grid
 
 
 def _candidates(
@@ -128,12 +137,10 @@ def _candidates(
         yield {value: -(-number // divisors[value]) * divisors[value] for value in names}
 
 
-def _grid_factors(
-    extent: int, names: Mapping[int, Sequence[str]], tiles: Mapping[str, int]
-) -> list[_GridFactor] | None:
+def _grid_factors(extent: int, names: Mapping[int, Sequence[str]], tiles: Mapping[str, int]) -> list[GridFactor] | None:
     """Factors over sizes whose product is an extent of the grid; None if it does not depend on sizes."""
-    factors = [_GridFactor(size, tile, name) for size in names for name, tile in tiles.items()] + [
-        _GridFactor(size, 1, "") for size in names
+    factors = [GridFactor(size, tile, name) for size in names for name, tile in tiles.items()] + [
+        GridFactor(size, 1, "") for size in names
     ]
     recorded = {value: value for value in names}
     for count in (1, 2):
@@ -146,7 +153,7 @@ def _grid_factors(
 
 
 def _with_sizes(
-    launch: KernelLaunch, sizes: Mapping[int, int], grid: Sequence[list[_GridFactor] | None]
+    launch: KernelLaunch, sizes: Mapping[int, int], grid: Sequence[list[GridFactor] | None]
 ) -> KernelLaunch | None:
     """The launch with other sizes; None if its tensors would be too large."""
     strides: dict[int, int] = {}
@@ -209,7 +216,7 @@ def _describe_assumptions(
     loaded: LoadedKernel,
     launch: KernelLaunch,
     names: Mapping[int, Sequence[str]],
-    grid: Sequence[list[_GridFactor] | None],
+    grid: Sequence[list[GridFactor] | None],
 ) -> Iterator[str]:
     extents = []
     for extent, factors in zip(launch.grid, grid, strict=True):

@@ -92,9 +92,9 @@ def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
 def _describe_sizes(search: SizeSearch) -> Iterator[str]:
     if search.proof is not None:
         yield f"all sizes: proven: {search.proof}"
-    elif search.smallest_failing is not None:
+    if search.smallest_failing is not None:
         yield f"all sizes: the smallest of {search.launches} tried launches that fails has {search.smallest_failing}"
-    else:
+    elif search.proof is None:
         yield f"all sizes: none of {search.launches} tried launches leaves a tensor; not proven"
     if search.undecided is not None:
         yield f"all sizes: undecided: {search.undecided}"
