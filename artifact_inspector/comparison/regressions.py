@@ -63,6 +63,8 @@ class KernelOutcome:
             return "" if headline is None else headline.sentence
         lead = f"{self.direction.capitalize()}: {ratio:.2f}× the old predicted time"
         if headline is not None:
+            if self.direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
+                headline = headline._replace(fact=headline.fact._replace(price=None))
             return headline.describe(f"{lead}, although ")
         return f"{lead}." if self.direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
 

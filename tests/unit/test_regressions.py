@@ -147,3 +147,16 @@ def test_options_that_compile_to_something_better_follow_the_cause() -> None:
     trial = "Try waves_per_eu=1 (compiled, no time predicted): registers no longer spill, 532 → 0 B per thread."
     lines = list(describe_outcome(replace(outcome, trials=(trial,))))
     assert lines[:2] == [outcome.sentence, trial]
+
+
+def test_a_neutral_time_names_no_price_of_one_fact() -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    (change,) = compare_corpora(*sides, inspect_artifact, is_one_pair=True).changes
+    headline = change.headlines[0]
+    change = replace(change, headlines=(headline._replace(fact=headline.fact._replace(price=0.8)),))
+    sentences = [
+        KernelOutcome(change, PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")).sentence
+        for ratio in (0.99, 0.8)
+    ]
+    assert ["0.80× the time" in sentence for sentence in sentences] == [False, True]
+    assert sentences[0].startswith("Neutral: 0.99× the old predicted time, although the dots")
