@@ -281,5 +281,5 @@ def test_a_copy_belongs_to_the_matrix_operation_of_its_own_loop_if_another_one_r
     }}
     """
     function, found = rounds(body)
-    products = [i for i, one in enumerate(function.instructions) if one.opcode.endswith("mma")]
+    products = [i for i, operation in enumerate(function.instructions) if operation.opcode.endswith("mma")]
     assert [(r.loop, r.anchor) for r in found.rounds] == [(None, products[0]), (1, products[1])]
