@@ -40,6 +40,14 @@ _LIST_OPTIONS = frozenset(
 _WORD_PATTERN = re.compile(r"[\w,-]{0,64}", re.ASCII)
 
 
+_DTYPES = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64",
+    "fp8e4nv": "float8e4nv", "fp8e5": "float8e5",
+    **{name: name for name in ("int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+}  # fmt: skip
+"""Triton's name of a dtype, as a record has it → its name in `triton.language`."""
+
+
 @dataclass(frozen=True, slots=True)
 class UntrustedRecord:
     """What a record says about one compile, with only the options that a record may choose."""
@@ -49,7 +57,7 @@ class UntrustedRecord:
     target: str
     types: Mapping[str, str]
     constants: Mapping[str, ConstantText]
-    """Every one a literal: a name among them is a string, and looks nothing up."""
+    """Every one a literal, or a type of Triton by its name: any other name is a string, and looks nothing up."""
     options: Mapping[str, Any]
     dropped_options: tuple[str, ...]
     """Names of the options that are not passed on, sorted."""
@@ -60,7 +68,9 @@ class UntrustedRecord:
         options, dropped = allowed_options(row.get("options", {}))
         types = dict(text.split("=", 1) for text in row.get("types", ()))
         constants = {
-            name: ConstantText(repr(value)) for name, value in row.get("constants", {}).items() if name not in types
+            name: ConstantText(f"tl.{_DTYPES[value]}" if isinstance(value, str) and value in _DTYPES else repr(value))
+            for name, value in row.get("constants", {}).items()
+            if name not in types
         }
         return cls(row.get("place", ""), row.get("target", "unknown"), types, constants, options, dropped)
 

@@ -162,8 +162,12 @@ def test_options_pass_by_name_and_type() -> None:
 
 
 def test_a_constant_on_record_looks_nothing_up() -> None:
-    record = UntrustedRecord.of_row({"place": "m:k", "constants": {"N": "os.environ", "M": 4}})
-    assert {name: value.text for name, value in record.constants.items()} == {"N": "'os.environ'", "M": "4"}
+    record = UntrustedRecord.of_row(
+        {"place": "m:k", "constants": {"N": "os.environ", "M": 4, "D": "bf16", "P": "ieee"}}
+    )
+    texts = {name: value.text for name, value in record.constants.items()}
+    # types are recorded by Triton's names: liger's `X_dtype: tl.constexpr`
+    assert texts == {"N": "'os.environ'", "M": "4", "D": "tl.bfloat16", "P": "'ieee'"}
 
 
 def test_a_kernel_of_the_package_needs_no_file() -> None:
