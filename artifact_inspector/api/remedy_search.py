@@ -44,6 +44,8 @@ LEAST_GAIN = 1.05
 """Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 NOTHING_HELPS = "No change tried helps"
 _BATCH = 4
+_MOST_EXCESS = 1.5
+"""Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
 _MASK_SHARE = 0.1
 """Share of the budget in which the launch is checked for accesses outside of its tensors."""
 _FIRST_BATCH = 2
@@ -292,9 +294,10 @@ class _Search:
         before = self.diagnosis.microseconds or 0.0
         for trial in sorted(self.trials, key=lambda one: rank_trial(one, before)):
             seconds = processor_seconds() - self._processor_start
-            is_late = time.monotonic() - self._start > budget or seconds > budget * _PROCESSOR_SHARE
+            used = seconds / (budget * _PROCESSOR_SHARE)
+            is_late = time.monotonic() - self._start > budget or used > 1
             is_small = before < max(LEAST_GAIN * trial.microseconds, trial.microseconds + LEAST_SAVING)
-            if len(remedies) == MOST_REMEDIES or is_small or (is_late and remedies):
+            if len(remedies) == MOST_REMEDIES or is_small or (is_late and remedies) or used > _MOST_EXCESS:
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
                 continue  # a better one does the same with less
@@ -311,7 +314,7 @@ class _Search:
         attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
         reason = "" if remedies else attempt
         if failed := sum(one is None for one in self._equalities.values()):
-            reason += f" {failed} source edit{'s' * (failed > 1)} could not be compared in Triton's interpreter."
+            reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
         if self._is_stopped or (limit is not None and limit.is_spent()):
             share = f"{budget * _PROCESSOR_SHARE:.3g} s of processor time"
