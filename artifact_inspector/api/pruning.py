@@ -23,8 +23,8 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
-from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
-from artifact_inspector.files.cache import cache_in_memory
+from artifact_inspector.execution.timing.ranking import RankedLaunch, bound_candidate, rank_launches
+from artifact_inspector.files.cache import Artifact, cache_in_memory
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.targets import parse_target
 
@@ -65,8 +65,10 @@ class Pruner:
         self.failed: dict[int, str] = {}
         """Of the last call: index of a configuration that did not compile → error message."""
         self.seconds: dict[str, float] = {}
-        """Of the last call: seconds of `compile` and `rank`."""
+        """Of the last call: seconds of `compile`, with bounds of the scores, and of `rank`."""
         self._autotuned: Any = None
+        self._bounds: dict[int, Any] = {}
+        """Of the last call: what `bound_candidate` returned, by the index of the configuration."""
 
     def bind(self, autotuned: Any) -> Any:
         """Set the autotuned kernel whose configurations are compiled, and return it."""
@@ -102,26 +104,42 @@ class Pruner:
         launch_options = {name: value for name, value in kwargs.items() if name not in _LAUNCH_KEYWORDS}
         described = partial(describe_arguments, function, values=lambda _: True, addresses=True)
         call_args = described(values, launch_options)
-        candidates: dict[int, RankingCandidate] = {}
-        self.failed = {}
-        kernels, jobs, grids = [], _CompileJobs(), []
-        with jobs.collect():
+        self.failed, self._bounds = {}, {}
+        kernels, grids = [], []
+        with _CompileJobs().collect():
             for config in configs:
                 options = {**launch_options, **config.all_kwargs()}
                 grids.append(grid({**named_args, **options}) if callable(grid) else grid)
                 kernels.append(_attempt(partial(self._autotuned.fn.warmup, *values, grid=grids[-1], **options)))
-        list(map_in_processes(jobs.run, range(len(jobs.jobs)), count_processors()))
-        for index, (config, kernel) in enumerate(zip(configs, kernels, strict=True)):
-            files = kernel if isinstance(kernel, Exception) else _attempt(partial(read_kernel_files, kernel))
-            if isinstance(files, Exception):
-                self.failed[index] = f"{type(files).__name__}: {files}"
-                continue
+
+        def candidate_of(index: int, artifact: Artifact) -> RankingCandidate:
+            config = configs[index]
             constants = described((), config.kwargs)
             args = {**call_args, **{name: constants[name] for name in config.kwargs if name in constants}}
             (request,) = parse_document_of({"grid": [*map(int, grids[index])], "args": args}, "the call")
-            artifact = cache_in_memory(*files).entries[0]
-            candidates[index] = RankingCandidate(artifact, request, {**config.kwargs}, label=str(config))
-        return candidates
+            return RankingCandidate(artifact, request, {**config.kwargs}, label=str(config))
+
+        gpu = self.gpu or _device_name()  # which no forked process can ask
+        disassemble = binary_disassembler()
+
+        def compile_and_bound(index: int) -> tuple[int, Artifact | str, Any]:
+            """In a process of its own, which fills Triton's cache: others compile meanwhile."""
+            kernel = kernels[index]
+            files = kernel if isinstance(kernel, Exception) else _attempt(partial(read_kernel_files, kernel))
+            if isinstance(files, Exception):
+                return index, f"{type(files).__name__}: {files}", None
+            artifacts = cache_in_memory(*files).entries
+            if not artifacts:
+                return index, "It has no machine code.", None
+            return index, artifacts[0], bound_candidate(candidate_of(index, artifacts[0]), disassemble, gpu=gpu)
+
+        candidates: dict[int, RankingCandidate] = {}
+        for index, artifact, bound in map_in_processes(compile_and_bound, range(len(configs)), count_processors()):
+            if isinstance(artifact, str):
+                self.failed[index] = artifact
+            else:
+                candidates[index], self._bounds[index] = candidate_of(index, artifact), bound
+        return dict(sorted(candidates.items()))
 
     def _rank(self, candidates: Mapping[int, RankingCandidate]) -> list[RankedLaunch]:
         indices = list(candidates)
@@ -131,6 +149,7 @@ class Pruner:
             gpu=self.gpu or _device_name(),
             processors=count_processors(),
             best=self.keep,
+            bounds={at: self._bounds[index] for at, index in enumerate(indices)},
         )
         identical_indices = [None if row.identical_to is None else indices[row.identical_to] for row in rows]
         return [
@@ -146,12 +165,8 @@ class _CompileJobs:
     executor, this object, and takes results from what `submit` returns. Earlier versions compile at once.
     """
 
-    def __init__(self) -> None:
-        self.jobs: list[Callable[[], Any]] = []
-
     def submit(self, job: Callable[[], Any]) -> SimpleNamespace:
         """A future whose result compiles in this process, or loads what another process compiled."""
-        self.jobs.append(job)
         return SimpleNamespace(result=job)
 
     @contextmanager
@@ -166,10 +181,6 @@ class _CompileJobs:
                 yield
             finally:
                 active.raw_futures.clear()  # else it would wait for them
-
-    def run(self, index: int) -> None:
-        """Compile; an error is raised again when its result is read."""
-        _attempt(self.jobs[index])
 
 
 def _attempt(function: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,12 +13,13 @@ from saved import saved
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document, parse_document_of
-from artifact_inspector.execution.timing import ranking
+from artifact_inspector.execution.timing import dram_traffic, ranking, shared_windows
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
 from artifact_inspector.execution.timing.ranking import (
     AMD_NOTE,
+    DeferredWindow,
     RankedLaunch,
     _throughput,
     gpu_model_of,
@@ -26,6 +28,7 @@ from artifact_inspector.execution.timing.ranking import (
 )
 from artifact_inspector.execution.timing.sampling import choose_ctas
 from artifact_inspector.execution.timing.variations import request_for_variations
+from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.report.ranking import RankingReport
 
@@ -66,19 +69,59 @@ def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_only_launches_that_may_be_among_the_best_get_their_exact_score(monkeypatch: pytest.MonkeyPatch) -> None:
     lower_bounds, exact = [10.0, 20.0, 30.0, 40.0], {0: 35.0, 1: 21.0, 2: 33.0}
-    candidate = RankingCandidate(saved("3.6.0/sm_90/softmax").artifact, LaunchRequest((1,), {}), {})
+    artifact = saved("3.6.0/sm_90/softmax").artifact
+    candidates = [RankingCandidate(artifact, LaunchRequest((1,), {}), {"at": at}) for at in range(4)]
     monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
-    monkeypatch.setattr(ranking, "match_launch", lambda loaded, *_: (loaded, None))
-    monkeypatch.setattr(ranking, "load_kernel", lambda *_: None)
+    monkeypatch.setattr(ranking, "load_candidate", lambda candidate, _: (candidate.constants["at"], None))
+    monkeypatch.setattr(shared_windows, "load_candidate", lambda candidate, _: (candidate.constants["at"], None))
+    recorded: list[int] = []
+    monkeypatch.setattr(shared_windows, "record_window", lambda loaded, *_: recorded.append(loaded))
 
-    def estimate(*_: object, index: int, deferred: list[int] | None, **__: object) -> RankedLaunch:
+    def estimate(
+        at: int, *_: object, deferred: list[DeferredWindow] | None, stream: object, **__: object
+    ) -> RankedLaunch:
         if deferred is not None:
-            deferred.append(index)
-        return row(index, lower_bounds[index] if deferred is not None else exact[index])  # of 3, none is asked for
+            deferred.append(DeferredWindow("", 1, 1))
+        return row(0, lower_bounds[at] if deferred is not None else exact[at])  # of 3, none is asked for
 
     monkeypatch.setattr(ranking, "estimate_launch", estimate)
-    ranked = rank_launches([candidate] * 4, None, best=2)
-    assert [(entry.launch, entry.score) for entry in ranked] == [(1, 21.0), (2, 33.0), (0, 35.0), (3, 40.0)]
+    ranked = rank_launches(candidates, None, best=2)
+    expected = [(1, 21.0), (2, 33.0), (0, 35.0), (3, 40.0)]
+    assert [(entry.launch, entry.score) for entry in ranked] == expected
+    assert recorded == [0, 1, 2]
+    lower_bounds[1] = 0.0  # which is not asked for again
+    bound = row(0, 20.0), (DeferredWindow("", 1, 1),)
+    ranked = rank_launches(candidates, None, best=2, bounds={1: bound})
+    assert [(entry.launch, entry.score) for entry in ranked] == expected
+
+
+@pytest.mark.long
+def test_launches_with_the_same_accesses_simulate_one_window_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configurations that differ in stages; the whole is that of one process."""
+    artifact = saved("3.6.0/sm_90/matmul_grouped").artifact
+    shapes = {"a_ptr": (2048, 64), "b_ptr": (64, 2048), "c_ptr": (2048, 2048)}
+    sizes = {"M": 2048, "N": 2048, "K": 64, "stride_am": 64, "stride_bk": 2048, "stride_cm": 2048}
+    request = LaunchRequest((1024,), {**{name: Tensor(shape, "fp16") for name, shape in shapes.items()}, **sizes})
+    candidates = [RankingCandidate(artifact, request, artifact.constants, label=str(at)) for at in range(2)]
+    monkeypatch.setattr(ranking, "find_identical_binaries", lambda some: [*range(len(some))])
+    monkeypatch.setattr(dram_traffic, "exceeds_l2", lambda *_: True)
+    monkeypatch.setattr(ranking, "exceeds_l2", lambda *_: True)
+    parts: list[int] = []
+    real = shared_windows.record_window
+
+    def record(*arguments: Any) -> Any:
+        parts.append(len(arguments[-1]))
+        return real(*arguments)
+
+    monkeypatch.setattr(shared_windows, "record_window", record)
+    for module in (ranking, shared_windows):
+        monkeypatch.setattr(module, "map_in_processes", lambda function, numbers, _: map(function, numbers))
+    disassemble = binary_disassembler()
+    together = rank_launches(candidates, disassemble, best=2, processors=3)
+    assert len(parts) == 3
+    assert [(x.score, x.terms) for x in together] == [
+        (x.score, x.terms) for x in rank_launches(candidates, disassemble)
+    ]
 
 
 def test_a_control_code_says_stall_scoreboards_and_waits() -> None:

@@ -84,6 +84,15 @@ class AccessStream(ImmediateRecorder):
             self._events = [StreamEvents(*(np.concatenate(columns) for columns in zip(*portions, strict=True)))]
         return self._events[0]
 
+    def merge(self, other: AccessStream) -> None:
+        """Add the accesses of other CTAs of the launch; `other` may lose samples."""
+        while self.spacing != other.spacing:
+            min(self, other, key=lambda stream: stream.spacing)._thin_out()
+        self._events += other._events
+        self._event_count += other._event_count
+        self.lengths = self.lengths + other.lengths
+        self._limit_events()
+
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
         self._record(access, np.zeros(len(access.ctas), np.int32), 1, 0)
@@ -125,6 +134,9 @@ class AccessStream(ImmediateRecorder):
                 )
             )
             self._event_count += count
+        self._limit_events()
+
+    def _limit_events(self) -> None:
         while self._event_count > MOST_EVENTS and len(self.sectors) > 1:
             self._thin_out()
 

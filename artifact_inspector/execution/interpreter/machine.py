@@ -217,7 +217,7 @@ class Machine(MachineState):
             value = materialize(register)
             register = select_lanes(self.undecided_lanes, value, value)
         if self.uses_affine and not isinstance(register, LanePartition):
-            register = in_affine_form(register, self.shape)
+            register = value if register is value else in_affine_form(register, self.shape)
             self.counters.arrays += isinstance(register, np.ndarray) and register.shape == self.shape
         self.registers[name] = register
 

@@ -10,11 +10,14 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_misses
+from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import run_in_portions, set_up_launch
 from artifact_inspector.execution.timing.sampling import LaunchSample
 
@@ -48,6 +51,8 @@ def fetched_bytes(
     l2_bytes: int,
     limit: int,
     most_sectors: float = math.inf,
+    *,
+    stream: AccessStream | None = None,
 ) -> Mapping[str, float]:
     """Tensor → bytes of it that are fetched from device memory.
 
@@ -61,22 +66,15 @@ def fetched_bytes(
         l2_bytes: size of the L2.
         limit: steps after which the launch counts as endless.
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
+        stream: of the window, if it is recorded; by default it is simulated.
     """
     traffic, ctas = sample.traffic, sample.launch.ctas
-    if not exceeds_l2(sample, l2_bytes):
+    window = window_ctas(sample, ctas_per_multiprocessor * multiprocessors, most_sectors)
+    if not (window and exceeds_l2(sample, l2_bytes)):
         return {}
-    resident = ctas_per_multiprocessor * multiprocessors
-    sectors_per_cta = max(1.0, sum(traffic.requested_sectors.values()) / len(sample.ctas))
-    waves = max(2, int(min(WINDOW_WAVES, most_sectors / (sectors_per_cta * resident))))
-    window = min(ctas, waves * resident)
-    if window * sectors_per_cta > 2 * most_sectors:
-        return {}
-    counters = StepCounters(len(sample.loaded.program.steps), limit, counts_requests=False)
-    setup = set_up_launch(sample.loaded, sample.launch, counters)
-    setup.memory.tracks_touches = False
-    stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
-    setup.memory.footprints = stream
-    if run_in_portions(setup, np.arange(window, dtype=np.int64)) or counters.missing_inputs:
+    if stream is None:
+        stream = record_window(sample.loaded, sample.launch, l2_bytes, limit, np.arange(window, dtype=np.int64))
+    if stream is None:
         return {}
     stream.lengths = stream.lengths[:window]
     events = stream.events()
@@ -85,9 +83,28 @@ def fetched_bytes(
     weights = np.where(events.ctas < half, 1.0, (ctas - half) / (window - half)) * misses
     addresses = stream.sectors[events.samples] * SECTOR
     totals = {}
-    for name, tensor in setup.launch.tensors.items():
+    for name, tensor in sample.launch.tensors.items():
         start = tensor.pointer or 0
         is_inside = (addresses >= start - SECTOR) & (addresses < start + tensor.bytes)
         if traffic.sectors_read.get(name) and is_inside.any():
             totals[name] = float(weights[is_inside].sum()) * stream.spacing * SECTOR
     return totals
+
+
+def window_ctas(sample: LaunchSample, resident: int, most_sectors: float = math.inf) -> int:
+    """CTAs of the window; 0 if it would request too many sectors. `resident`: CTAs that run at once."""
+    sectors_per_cta = max(1.0, sum(sample.traffic.requested_sectors.values()) / len(sample.ctas))
+    waves = max(2, int(min(WINDOW_WAVES, most_sectors / (sectors_per_cta * resident))))
+    window = min(sample.launch.ctas, waves * resident)
+    return 0 if window * sectors_per_cta > 2 * most_sectors else window
+
+
+def record_window(
+    loaded: LoadedKernel, launch: KernelLaunch, l2_bytes: int, limit: int, ctas: NDArray[np.int64]
+) -> AccessStream | None:
+    """The accesses of some CTAs to a sample of sectors; None if a path or an address depends on a missing input."""
+    counters = StepCounters(len(loaded.program.steps), limit, counts_requests=False)
+    setup = set_up_launch(loaded, launch, counters)
+    setup.memory.tracks_touches = False
+    stream = setup.memory.footprints = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
+    return None if run_in_portions(setup, ctas) or counters.missing_inputs else stream

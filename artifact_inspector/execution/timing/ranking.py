@@ -19,18 +19,19 @@ from dataclasses import dataclass, field, replace
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.budget import current_budget
-from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.amd_costs import AmdCostModel, amd_gpu_model, read_waits
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
-from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes
+from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes, window_ctas
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
+from artifact_inspector.execution.timing.shared_windows import DeferredWindow, SharedWindows, load_candidate
 from artifact_inspector.execution.timing.turnover import Turnover
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -46,6 +47,8 @@ from artifact_inspector.model.arch import Backend
 
 LATENCY_TERM, LAUNCH_TERM = "path", "launch"
 AMD_NOTE = "AMD: rates and latencies are documented ones; no ranking was compared with a GPU"
+STEPS = 50_000_000
+"""Steps after which a launch counts as endless by default."""
 _RESIDENT_CTAS = "the number of resident CTAs per multiprocessor"
 
 
@@ -122,10 +125,9 @@ def estimate_launch(
     gpu_model: GpuModel,
     target: Target,
     *,
-    index: int = 0,
-    label: str = "",
     limit: int,
-    deferred: list[int] | None = None,
+    deferred: list[DeferredWindow] | None = None,
+    stream: AccessStream | None = None,
 ) -> RankedLaunch:
     """The estimate for one launch.
 
@@ -134,11 +136,10 @@ def estimate_launch(
         launch: its grid and arguments.
         gpu_model: the GPU.
         target: whose occupancy limits apply.
-        index: index in the given launches.
-        label: what distinguishes it.
         limit: steps after which it counts as endless.
-        deferred: receives the index if waves of CTAs decide what is fetched; they are not simulated then, each byte is
+        deferred: receives the window if waves of CTAs decide what is fetched; they are not simulated then, each byte is
             fetched once, and the score is a lower bound.
+        stream: the accesses of the window, if they are recorded.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -147,9 +148,9 @@ def estimate_launch(
     cubin, resources = read_resources(loaded)
     resident_ctas = resident_ctas_of(target, resources)
     empty_estimate = RankedLaunch(
-        launch=index,
+        launch=0,
         hash=artifact.hash,
-        label=label,
+        label="",
         score=None,
         bottleneck=None,
         terms={},
@@ -177,9 +178,12 @@ def estimate_launch(
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     fetched: Mapping[str, float] = {}
     if deferred is not None and exceeds_l2(sample, gpu_model.l2_bytes):
-        deferred.append(index)
+        window = window_ctas(sample, resident_ctas * gpu_model.multiprocessors)
+        sectors = [sorted(of.items()) for of in (sample.traffic.sectors_read, sample.traffic.sectors_written)]
+        deferred.append(DeferredWindow(repr((resident_ctas, window, sectors)), window, gpu_model.l2_bytes))
     else:
-        fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
+        sizes = (resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
+        fetched = fetched_bytes(sample, *sizes, stream=stream)
     costs = cost_model_of(loaded)(
         sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), SharedTraffic(fetched)
     ).find()
@@ -381,14 +385,43 @@ def sort_by_score(estimates: Sequence[RankedLaunch]) -> list[RankedLaunch]:
 # ── Many launches ────────────────────────────────────────────────────────────────────────────────
 
 
+def estimate_candidate(
+    candidate: RankingCandidate,
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None,
+    limit: int,
+    deferred: list[DeferredWindow] | None = None,
+    stream: AccessStream | None = None,
+) -> RankedLaunch:
+    """The estimate for one candidate; the arguments are those of `rank_launches` and `estimate_launch`."""
+    budget = current_budget()
+    if budget is not None and budget.is_spent():
+        return RankedLaunch(0, candidate.artifact.hash, "", None, None, {}, True, None, None, (budget.reason,))
+    with without_collection():
+        loaded, launch = load_candidate(candidate, disassemble)
+        target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
+        limits, model = target if gpu is None else parse_target(gpu), gpu_model_of(target, gpu)
+        return estimate_launch(loaded, launch, model, limits, limit=limit, deferred=deferred, stream=stream)
+
+
+def bound_candidate(
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None, limit: int = STEPS
+) -> tuple[RankedLaunch, tuple[DeferredWindow, ...]]:
+    """An estimate whose score may be a lower bound, and the window that decides it; arguments of `rank_launches`."""
+    deferred: list[DeferredWindow] = []
+    return estimate_candidate(candidate, disassemble, gpu=gpu, limit=limit, deferred=deferred), tuple(deferred)
+
+
 def rank_launches(
     candidates: Sequence[RankingCandidate],
     disassemble: Disassemble | None,
     *,
     gpu: str | None = None,
-    limit: int = 50_000_000,
+    limit: int = STEPS,
     processors: int = 1,
     best: int | None = None,
+    bounds: Mapping[int, tuple[RankedLaunch, Sequence[DeferredWindow]]] | None = None,
     progress: Callable[[RankedLaunch], None] = lambda row: None,
 ) -> list[RankedLaunch]:
     """The launches, the best first. The smallest kernels are estimated first.
@@ -400,64 +433,43 @@ def rank_launches(
         limit: steps after which a launch counts as endless.
         processors: number of parallel processes.
         best: number of launches, from the first, whose order is needed; the others may have lower bounds as scores.
+        bounds: what `bound_candidate` returned of some launches, by their index.
         progress: called with each estimate when it is done.
 
     Raises:
         UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
         CacheError: a kernel has no readable machine code.
     """
-    budget = current_budget()
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
-    def estimate(at: int, deferred: list[int] | None = None) -> RankedLaunch:
-        candidate = candidates[at]
-        if budget is not None and budget.is_spent():
-            return RankedLaunch(
-                launch=at,
-                hash=candidate.artifact.hash,
-                label=labels[at],
-                score=None,
-                bottleneck=None,
-                terms={},
-                fits=True,
-                blocks=None,
-                waves=None,
-                missing_inputs=(budget.reason,),
-            )
-        with without_collection():
-            loaded = load_kernel(candidate.artifact, disassemble)
-            target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
-            loaded, launch = match_launch(loaded, candidate.request, candidate.constants)
-            limits = target if gpu is None else parse_target(gpu)
-            return estimate_launch(
-                loaded,
-                launch,
-                gpu_model_of(target, gpu),
-                limits,
-                index=at,
-                label=labels[at],
-                limit=limit,
-                deferred=deferred,
-            )
+    given = bounds or {}
 
-    def estimate_bound(at: int) -> tuple[RankedLaunch, list[int]]:
-        deferred: list[int] = []
-        return estimate(at, None if best is None else deferred), deferred
+    def estimate(at: int, stream: AccessStream | None = None) -> RankedLaunch:
+        return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
+
+    def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
+        if best is None:
+            return at, estimate(at), ()
+        return at, *(given.get(at) or bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit))
 
     estimates: dict[int, RankedLaunch] = {}
     multiplicity = Counter(first_identical)
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
-    bounds: set[int] = set()
-    for row, deferred in map_in_processes(estimate_bound, distinct_binaries, processors):
-        for _ in range(multiplicity[row.launch]):
-            progress(row)
-        estimates[row.launch] = row
-        bounds.update(deferred)
-    while pending := bounds.intersection(row.launch for row in sort_by_score([*estimates.values()])[:best]):
-        first = [row.launch for row in sort_by_score([*estimates.values()]) if row.launch in bounds]
-        first = first[: max(len(pending), processors)]
-        estimates.update({row.launch: row for row in map_in_processes(estimate, first, processors)})
-        bounds.difference_update(first)
+    windows = SharedWindows(candidates, disassemble, limit, processors)
+    unknown = [at for at in distinct_binaries if at not in given]
+    known = [estimate_bound(at) for at in distinct_binaries if at in given]
+    for at, row, deferred in (*known, *map_in_processes(estimate_bound, unknown, processors)):
+        estimates[at] = replace(row, launch=at, label=labels[at])
+        for _ in range(multiplicity[at]):
+            progress(estimates[at])
+        windows.of_launch.update((at, window) for window in deferred)
+    while windows.of_launch.keys() & {row.launch for row in sort_by_score([*estimates.values()])[:best]}:
+        first = windows.choose([row.launch for row in sort_by_score([*estimates.values()])])
+        windows.record(first)
+        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), first, processors)
+        estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})
+        for at in first:
+            del windows.of_launch[at]
     duplicates = [
         replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
         for at, first in enumerate(first_identical)

@@ -1,0 +1,81 @@
+"""Windows of launches that are ranked: the first CTAs, whose accesses decide what is fetched from device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.dram_traffic import WINDOW_WAVES, record_window
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.facts.reading import without_collection
+
+
+class DeferredWindow(NamedTuple):
+    """The first CTAs of a launch, whose accesses decide what is fetched from device memory."""
+
+    key: str
+    """Equal for launches with equal arguments and grid that make the same accesses: they differ in warps and stages."""
+    ctas: int
+    l2_bytes: int
+
+
+def load_candidate(candidate: RankingCandidate, disassemble: Disassemble | None) -> tuple[LoadedKernel, KernelLaunch]:
+    """The kernel and the launch of a candidate."""
+    return match_launch(load_kernel(candidate.artifact, disassemble), candidate.request, candidate.constants)
+
+
+class SharedWindows:
+    """The windows of launches, each simulated once for all launches that make the same accesses."""
+
+    def __init__(
+        self, candidates: Sequence[RankingCandidate], disassemble: Disassemble | None, limit: int, processors: int
+    ) -> None:
+        """Without any; the arguments are those of `rank_launches`."""
+        self._candidates, self._disassemble, self._limit, self._processors = candidates, disassemble, limit, processors
+        self.of_launch: dict[int, DeferredWindow] = {}
+        """Of launches whose score is a bound."""
+        self._streams: dict[str, AccessStream | None] = {}
+
+    def choose(self, launches: Sequence[int]) -> list[int]:
+        """The launches with the first few windows: as many as keep all processors busy in parts of about one wave."""
+        keys = {at: self._key_of(at) for at in launches if at in self.of_launch}
+        chosen = [*dict.fromkeys(keys.values())][: max(1, self._processors // WINDOW_WAVES)]
+        return [at for at, key in keys.items() if key in chosen]
+
+    def record(self, launches: Sequence[int]) -> None:
+        """Simulate the windows of some launches, in parts that keep all processors busy."""
+        new = {key: at for at in reversed(launches) if (key := self._key_of(at)) not in self._streams}
+        parts = [
+            (key, at, ctas)
+            for key, at in new.items()
+            for ctas in np.array_split(np.arange(self.of_launch[at].ctas), -(-self._processors // len(new)))
+        ]
+
+        def record_part(number: int) -> tuple[str, AccessStream | None]:
+            key, at, ctas = parts[number]
+            with without_collection():
+                loaded = load_candidate(self._candidates[at], self._disassemble)
+                return key, record_window(*loaded, self.of_launch[at].l2_bytes, self._limit, ctas)
+
+        for key, stream in map_in_processes(record_part, range(len(parts)), self._processors):
+            whole = self._streams.setdefault(key, stream)
+            if whole is None or stream is None:
+                self._streams[key] = None
+            elif whole is not stream:
+                whole.merge(stream)
+
+    def stream_of(self, launch: int) -> AccessStream | None:
+        """The accesses of a recorded window; None if they depend on a missing input."""
+        return self._streams[self._key_of(launch)]
+
+    def _key_of(self, launch: int) -> str:
+        request, constants = self._candidates[launch].request, self._candidates[launch].constants
+        return repr((self.of_launch[launch].key, request.grid, request.arguments, sorted(constants.items())))
