@@ -13,7 +13,7 @@ from artifact_inspector.facts.fact_index import read_kernels
 from artifact_inspector.facts.kernel import KernelFacts, read_everything
 from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.files.writer import write_text
-from artifact_inspector.report.html import MAX_DETAILS, KernelView, Sources, view_kernel, view_row
+from artifact_inspector.report.html import MAX_DETAILS, KernelView, ReadSource, Sources, view_kernel, view_row
 from artifact_inspector.report.progress import progress_bar
 
 
@@ -29,7 +29,7 @@ def view_kernels(
     if len(artifacts) > MAX_DETAILS:
         return list(opened.inspect(_view_row, index=index, packs=True)), []
     views: list[KernelView] = []
-    read_file = partial(read_python_source, root=directory or Path.cwd())
+    read_file = local_sources(directory)
 
     def view(kernel: KernelFacts) -> None:
         read_everything(kernel)
@@ -46,9 +46,9 @@ def _view_row(kernel: KernelFacts) -> None:
     has_facts(kernel)
 
 
-def read_local_source(file: str) -> str | None:
-    """The text of a source file below the working directory; None for any other file."""
-    return read_python_source(file, Path.cwd())
+def local_sources(directory: Path | None) -> ReadSource:
+    """A reader of source files below a directory; the working directory if None."""
+    return partial(read_python_source, root=directory or Path.cwd())
 
 
 def write_page(out: Path, page: str) -> None:

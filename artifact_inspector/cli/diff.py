@@ -59,6 +59,7 @@ def diff(
     launch: options.LaunchFile = None,
     output: options.Output = None,
     html: options.Html = None,
+    sources: options.SourceDirectory = None,
     scheduler: options.Scheduler = None,
     json: options.Json = False,
 ) -> None:
@@ -94,7 +95,7 @@ def diff(
             roots = [parse_cache_selector(side).directory for side in (a, b or a)]
             differ = _compare(
                 sides, axes, gates, format, code, roots,
-                changes=changes, passes=passes, html=html,
+                changes=changes, passes=passes, html=html, sources=sources,
                 svg=None if svg is None else (svg, output), launch=launch, scheduler=scheduler,
             )  # fmt: skip
     if differ:
@@ -112,6 +113,7 @@ def _compare(
     changes: bool,
     passes: bool,
     html: Path | None,
+    sources: Path | None,
     svg: tuple[str, Path | None] | None,
     launch: Path | None,
     scheduler: str | None,
@@ -142,10 +144,12 @@ def _compare(
         # a picture on standard output must be the only thing there
         write_lines("\n" + "\n".join(pass_lines) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
     if html is not None:
-        from artifact_inspector.cli._pages import read_local_source, write_page
+        from artifact_inspector.cli._pages import local_sources, write_page
         from artifact_inspector.report.html import corpus_page
 
-        page = corpus_page(corpus, gates, read_local_source, disassemble, passes=pass_lines, is_single=is_single_pair)
+        page = corpus_page(
+            corpus, gates, local_sources(sources), disassemble, passes=pass_lines, is_single=is_single_pair
+        )
         write_page(html, page)
     return bool(corpus.failures(gates)) if gates else not corpus.is_same
 

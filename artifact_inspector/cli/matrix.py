@@ -32,6 +32,7 @@ def matrix(
         "--why", "Print how many variants each argument type, constant or option causes.", False
     ),
     html: options.Html = None,
+    sources: options.SourceDirectory = None,
     json: options.Json = False,
 ) -> None:
     """Compare all variants of one kernel: its targets, versions and configurations."""
@@ -64,18 +65,18 @@ def matrix(
         if tunings:
             print_report(tunings_block(tunings, variants.variants))
     if html is not None:
-        _write_page(html, variants, opened)
+        _write_page(html, variants, opened, sources)
     if passes:
         _write_passes(variants)
     opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
 
 
-def _write_page(html: Path, variants: Matrix, opened: OpenedKernels) -> None:
+def _write_page(html: Path, variants: Matrix, opened: OpenedKernels, sources: Path | None) -> None:
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import matrix_page
 
     artifacts = tuple(variant.kernel.artifact for variant in variants.variants)
-    _, views = view_kernels(replace(opened, artifacts=artifacts))
+    _, views = view_kernels(replace(opened, artifacts=artifacts), directory=sources)
     write_page(html, matrix_page(variants, views))
 
 

@@ -51,6 +51,7 @@ def predict(
     ),
     output: options.Output = None,
     html: options.Html = None,
+    sources: options.SourceDirectory = None,
     json: options.Json = False,
 ) -> None:
     """Predict what a launch executes, transfers and waits for, by simulation. No GPU needed."""
@@ -107,7 +108,7 @@ def predict(
             pairs = [pairs[index] for index in simulated]
         peaks = None if gpu is None else find_peaks(gpu)
         if html is not None:
-            _write_page(html, pairs, predictions, disassemble, gpu, launches.steps)
+            _write_page(html, pairs, predictions, disassemble, gpu, launches.steps, sources)
         if svg is not None:
             from artifact_inspector.cli._pictures import draw_launches, write_svg
 
@@ -138,8 +139,9 @@ def _write_page(
     disassemble: Disassemble | None,
     gpu: str | None,
     steps: int,
+    directory: Path | None,
 ) -> None:
-    from artifact_inspector.cli._pages import read_local_source, write_page
+    from artifact_inspector.cli._pages import local_sources, write_page
     from artifact_inspector.cli._pictures import model_residency
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.hardware.peaks import find_peaks
@@ -152,6 +154,7 @@ def _write_page(
             "Narrow by name or hash, --target or --where.",
         )
     pages = {}
+    read_source = local_sources(directory)
     peaks = None if gpu is None else find_peaks(gpu)
     names = name_details([entry.hash for entry, _ in pairs])
     for name, pair, launch in zip(names, pairs, predictions, strict=True):
@@ -159,6 +162,6 @@ def _write_page(
         resident = None
         with suppress(UsageError):  # not modelled, for example on AMD: omit it from the page
             resident = model_residency([pair], disassemble, gpu, steps)
-        view = view_kernel(kernel, Sources(read_local_source), disassemble, launch, peaks, resident)
+        view = view_kernel(kernel, Sources(read_source), disassemble, launch, peaks, resident)
         pages[name] = (make_detail(view, name, ""), launch)
     write_page(html, launch_page(pages))

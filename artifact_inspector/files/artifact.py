@@ -31,6 +31,8 @@ class Problem(NamedTuple):
 
 LINKED_DIRECTORY = "link to a directory, not followed"
 """Kind of a link that may lead to kernels."""
+LAUNCH_RECORD = "manifest of compiled kernels"
+"""Kind of the file that records launches."""
 EMPTY_DIRECTORY = "empty directory"
 CONTAINER = "archive or trace"
 """Kind of a file that is read where a directory has nothing else, or by its path."""

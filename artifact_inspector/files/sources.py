@@ -32,18 +32,21 @@ _POSITION = re.compile(r'loc\("([^"]+)":(\d+):(\d+)\b')
 def source_line_reader(
     location: Frame | None, kernel: str, root: Path, artifact: Artifact | None = None
 ) -> SourceLineReader:
-    """A reader for lines of the kernel's source file as it is in the working tree now.
+    """A reader for lines of the kernel's source file as it is in the working tree, else at its recorded path.
 
     Lines are returned only if the file fits the positions that the kernel's files name. The first one of a file that
     does not fit is replaced with a warning, if the file defines the kernel at all.
     """
     text = "" if location is None else read_python_source(location.file, root) or ""
-    lines, name = text.splitlines(), "" if location is None else base_name(location.file)
-    warnings = []
-    if location is not None and text and not is_unchanged(text, location, kernel, artifact):
-        is_edited = any(line.lstrip().startswith(f"def {kernel}(") for line in lines)
-        warnings = [f"({name} differs from the compiled source: not quoted)"] * is_edited
-        lines = []
+    name, warnings = "" if location is None else base_name(location.file), []
+    if location is not None and not (text and is_unchanged(text, location, kernel, artifact)):
+        is_edited = any(line.lstrip().startswith(f"def {kernel}(") for line in text.splitlines())
+        recorded = "" if artifact is None else read_recorded_source(location.file) or ""
+        if recorded and is_unchanged(recorded, location, kernel, artifact):
+            text = recorded
+        else:
+            text, warnings = "", [f"({name} differs from the compiled source: not quoted)"] * is_edited
+    lines = text.splitlines()
 
     def read_line(source_line: str) -> str | None:
         file, _, number = source_line.partition(" ")[0].rpartition(":")

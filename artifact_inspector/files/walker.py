@@ -15,6 +15,7 @@ from artifact_inspector.files.artifact import (
     CONTAINER,
     CONTAINER_SUFFIXES,
     EMPTY_DIRECTORY,
+    LAUNCH_RECORD,
     LINKED_DIRECTORY,
     SUFFIXES,
     CacheContents,
@@ -143,7 +144,7 @@ _KNOWN_FILES = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
         (r".*\.tmp(?:\.pid_.*)?|\.inspect-kernel\.json\..*", _TEMPORARY),
-        (r"inspect-kernel\.json", "manifest of compiled kernels"),
+        (r"inspect-kernel\.json", LAUNCH_RECORD),
         (r"lock|.*\.lock", "lock"),
         (r".*\.autotune\.json|.*\.best_config", "autotune results"),
         (r".*\.launch_metadata", "launch metadata"),

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.matrix.work_balance import BalanceReason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region, find_dots
 from artifact_inspector.findings._switch import Switch, SwitchKind
 from artifact_inspector.model import MatrixUnit
 
@@ -38,7 +38,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         reason = f": {generation.reason}" if generation.reason else ""
         yield Remark(
-            f"{name}: the dot runs as scalar multiply-adds ({generation.description}), "
+            f"{describe_region(name)}: the dot runs as scalar multiply-adds ({generation.description}), "
             f"but {kernel.artifact.target} has {generation.newest}{reason}",
             stage,
             lines,

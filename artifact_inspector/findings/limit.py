@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings._rule import Finding, Severity, find_dots
+from artifact_inspector.findings._rule import Finding, Severity, describe_region, find_dots
 from artifact_inspector.hardware.peaks import PEAK_TYPES, find_peaks
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
@@ -94,7 +94,7 @@ def _of_work(kernel: KernelFacts) -> Limit | None:
         else "its matrix work bounds it, even if no cache serves a load"
     )
     description = (
-        f"{region} does {ratio:.3g} FLOP per loaded byte ({work.flop} for {work.loaded} B), "
+        f"{describe_region(region)} does {ratio:.3g} FLOP per loaded byte ({work.flop} for {work.loaded} B), "
         f"but {peaks.product} can do {ridge:.0f} while one byte is loaded: {bound}"
     )
     stage, lines, sources = find_dots(kernel, region)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region, find_dots
 from artifact_inspector.findings._switch import more_warps
 from artifact_inspector.model import Stage
 
@@ -33,7 +33,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         reason = f": {generation.reason}" if generation.reason else ""
         lines = () if generation.lines is None else generation.lines[:1]
-        yield Remark(f"{name}: {generation.description}{reason}", last.stage, lines, find_dots(kernel, name)[2])
+        text = f"{describe_region(name)}: {generation.description}{reason}"
+        yield Remark(text, last.stage, lines, find_dots(kernel, name)[2])
 
 
 def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:

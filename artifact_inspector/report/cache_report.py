@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.artifact import LINKED_DIRECTORY
+from artifact_inspector.files.artifact import LAUNCH_RECORD, LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.findings import Severity, find_findings
@@ -90,7 +90,7 @@ class CacheReport:
             yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
             yield self._title()
-            yield from worst_block(self.cache.title, kernels)
+            yield from worst_block(self.cache.title, kernels, has_launches=self._has_launches)
             yield Overview(kernels, len(shown_kernels))
             shown_kernels = kernels
         else:
@@ -114,6 +114,10 @@ class CacheReport:
             return self.limit or None
         return max(MIN_ROWS, 2 * console.size.height - NON_ROW_LINES) if console.is_terminal else None
 
+    @property
+    def _has_launches(self) -> bool:
+        return any(other_file.kind == LAUNCH_RECORD for other_file in self.cache.others)
+
     def _title(self) -> Text:
         count, total = len(self.kernels), len(self.cache.entries)
         text = f"{count} {plural('kernel', count)}" if count == total else f"{count} of {total} kernels"
@@ -126,7 +130,7 @@ class CacheReport:
         if len(kernels) > 1:
             labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
-        worst = () if self.is_sorted else tuple(worst_block(self.cache.title, kernels))
+        worst = () if self.is_sorted else tuple(worst_block(self.cache.title, kernels, has_launches=self._has_launches))
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
             for target in self.other_targets
@@ -182,6 +186,7 @@ def _short_legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> R
     verdict = "verdict: order of loads and computes in the main loop"
     has_verdicts = any(kernel.principal_region is not None for kernel in kernels)
     texts = [limits] * ("what limits it" in headings) + [verdict] * ("verdict" in headings and has_verdicts)
+    texts += ["blk: blocks that fit on an SM or CU"] * ("blk" in headings and bool(texts))
     return (
         Padding(WrappedTexts([*texts, "--legend explains every word"]), (1, 0, 0, 0), style="dim") if texts else Text()
     )

@@ -34,12 +34,19 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.matrix import Variant
 
 
-def worst_block(cache: str, kernels: Sequence[KernelFacts]) -> Iterator[Text]:
-    """The first kernel with what limits it, and the command that explains it; nothing if no finding says what."""
+def worst_block(cache: str, kernels: Sequence[KernelFacts], *, has_launches: bool = False) -> Iterator[Text]:
+    """The first kernel with what limits it, and the command that explains it.
+
+    Args:
+        has_launches: launches are on record: if no finding says what limits a kernel, their times do.
+    """
     sentence = describe_limit(kernels)
     if sentence is not None:
         yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
         yield next_command(Path(cache), kernels[0].artifact.hash[:8])
+    elif has_launches:
+        yield Text("\nNo finding says what limits a kernel; the predicted times of the launches on record do.")
+        yield next_command("predict", Path(cache))
 
 
 def access_block(kernel: KernelFacts) -> RenderableType | None:

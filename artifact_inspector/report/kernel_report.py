@@ -360,7 +360,8 @@ def _verdict_line(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> tupl
     first = family[0]
     changes = [f"{label} {detail}" for label, detail in describe_changes(kernel, first.id)]
     meaning = describe_verdict(first.last.verdict, first.last_stage)
-    return first.id, "; ".join([f"{first.last.phrase} at {first.last_stage.value}", *filter(None, [meaning]), *changes])
+    name = "no loop" if first.id == STRAIGHT else first.id
+    return name, "; ".join([f"{first.last.phrase} at {first.last_stage.value}", *filter(None, [meaning]), *changes])
 
 
 _LOUD = frozenset({"changed", "contradiction", "spills"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -109,7 +110,7 @@ _HIDDEN_FIRST = (
     "target", "what limits it",
 )  # fmt: skip
 """Columns of a narrow table that are hidden if it does not fit, the least important first."""
-NARROWER = ((24, 22, 20, 40), (18, 18, 16, 22))
+NARROWER = ((24, 22, 20, 40), (18, 18, 16, 29), (18, 18, 16, 22))
 """Characters of names, variants, verdicts and limits in tables that would not fit otherwise."""
 NARROWEST = (10, 14, 14, 18)
 """The same where even hidden columns do not make the table fit."""
@@ -156,8 +157,9 @@ def fit_table(rows: Sequence[Cells], further: Sequence[tuple[str, list[str]]], w
     for limits in (*NARROWER, NARROWEST):
         layouts.append(make_columns([cut_row(row, *limits) for row in full], further, compact=True))
     for count in range(len(_HIDDEN_FIRST) + 1):
-        # the shortest names only if no column is left to hide
-        for columns, constants in layouts if count == len(_HIDDEN_FIRST) else layouts[:-1]:
+        # the shortest names only if no column is left to hide, and short limits before verdicts are hidden
+        usable = 3 if count <= _HIDDEN_FIRST.index("regs") else 4 if count < len(_HIDDEN_FIRST) else 5
+        for columns, constants in layouts[:usable]:
             hidden = [column for column in columns if column.heading in _HIDDEN_FIRST[:count]]
             room = width - _width([column for column in columns if column not in hidden], 1)
             if room >= 0 or count == len(_HIDDEN_FIRST):
@@ -275,6 +277,8 @@ def shorten(name: str, max_length: int = MAX_NAME_WIDTH) -> str:
 def cut_row(row: Cells, name: int, variant: int, verdict: int, limits: int) -> Cells:
     """A row with name, variant, verdict and limits cut to so many characters; the hash still identifies it."""
     phrase, limited = Text.assemble(row["verdict"]), Text.assemble(row["what limits it"])
+    if len(phrase) > verdict:  # `grouped` rather than `grouped {1 2}{…`
+        phrase.right_crop(len(phrase) - len(re.split(r" ?[({]", phrase.plain)[0]))
     phrase.truncate(verdict, overflow="ellipsis")
     if len(limited) > limits:
         limited.plain = shorten(limited.plain, limits - 2)

@@ -17,10 +17,13 @@ from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStall
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.report.kernel_rows import shorten
 
 MAX_LINES = 12
 """Most source lines of a table: the costliest ones."""
 MAX_STALL_LINES = 5
+MAX_OVERVIEW = 12
+"""Most launches in the table above their predictions."""
 MAX_UNKNOWN = 6
 MAX_OUT_OF_BOUNDS = 6
 """Most out-of-bounds accesses that are listed one by one."""
@@ -36,14 +39,48 @@ class PredictionReport:
     """What was not simulated, and why."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for index, prediction in enumerate(self.predictions):
-            if index:
+        predictions = sort_by_time(self.predictions)
+        if len(predictions) > 1:
+            yield from _overview(predictions)
+        for index, prediction in enumerate(predictions):
+            if index or len(predictions) > 1:
                 yield Text()
             yield from _prediction(prediction, self.peaks)
         for note in self.notes:
             yield Padding(Text(note), (1, 0, 0, 0))
         key = _KEY_AMD if all(prediction.is_amd for prediction in self.predictions) else _KEY
         yield Padding(Text(key), (1, 0, 0, 0), style="dim")
+
+
+def sort_by_time(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """The launches that take longest first; those of unknown time last, in their order."""
+    return sorted(predictions, key=lambda one: -1.0 if one.time is None else one.time.us, reverse=True)
+
+
+def _overview(predictions: Sequence[Prediction]) -> Iterator[Text | Table]:
+    """The time of each launch, the line where its warps wait most, and the sum."""
+    total = sum(one.time.us for one in predictions if one.time is not None)
+    if not total:
+        return
+    unknown = sum(one.time is None for one in predictions)
+    without = f" without {unknown} of unknown time" if unknown else ""
+    yield Text(f"{len(predictions)} launches take about {format_us(total)} µs{without}; the longest first\n", "bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for title in ("µs", "share"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("kernel", "limited by", "most waiting"):
+        table.add_column(title, overflow="fold")
+    for one in predictions[:MAX_OVERVIEW]:
+        line = next((stalls[0].line for stalls in worst_stalls(one)), "")
+        known = (
+            ("?", "", "")
+            if one.time is None
+            else (format_us(one.time.us), f"{one.time.us / total:.0%}", one.time.bound)
+        )
+        table.add_row(known[0], known[1], f"{shorten(one.kernel, 34)} {one.hash[:6]}", known[2], line)
+    yield table
+    if len(predictions) > MAX_OVERVIEW:
+        yield Text(f"and {len(predictions) - MAX_OVERVIEW} more, all below")
 
 
 _KEY = (
@@ -193,25 +230,29 @@ _STALLS: Mapping[str, str] = {
 """Nsight Compute's term → what warps wait for, with the term, which is printed once."""
 
 
+def worst_stalls(prediction: Prediction) -> list[list[LineStall]]:
+    """The stalls of each line, the line with the most cycles first."""
+    by_line: dict[str, list[LineStall]] = {}
+    for stall in prediction.stalls:
+        by_line.setdefault(stall.line, []).append(stall)
+    return sorted(by_line.values(), key=lambda stalls: -sum(stall.cycles for stall in stalls))
+
+
 def _stalls(prediction: Prediction) -> Iterator[Padding]:
     """The lines where warps wait most, with their main reasons."""
     total = sum(stall.cycles for stall in prediction.stalls)
     if not total:
         return
-    reasons: dict[str, list[LineStall]] = {}
-    for stall in prediction.stalls:
-        reasons.setdefault(stall.line, []).append(stall)
-    lines = sorted(reasons.items(), key=lambda row: -sum(stall.cycles for stall in row[1]))[:MAX_STALL_LINES]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("line")
     table.add_column("stalled", justify="right")
     table.add_column("what warps wait for", overflow="fold")
     names = dict(_STALLS)
-    for line, stalls in lines:
+    for stalls in worst_stalls(prediction)[:MAX_STALL_LINES]:
         shown = [stall for stall in stalls[:3] if stall.cycles > total / 50]
         why = ", ".join(f"{names.get(stall.reason, stall.reason)} {stall.cycles / total:.0%}" for stall in shown)
         names.update((stall.reason, names[stall.reason].partition(" (")[0]) for stall in shown if stall.reason in names)
-        table.add_row(line, f"{sum(stall.cycles for stall in stalls) / total:.0%}", why)
+        table.add_row(stalls[0].line, f"{sum(stall.cycles for stall in stalls) / total:.0%}", why)
     yield Padding(table, (1, 0, 0, 2))
 
 

@@ -52,7 +52,7 @@ _KEY = (
     "The score ranks launches; it does not predict times. Measure the first five.\n"
     "score: modelled cost relative to the first launch, on an otherwise idle GPU\n"
     "terms: share of the cost for which a unit is busy (issue, alu, fma, xu, lsu, tensor, l2, dram)\n"
-    "path: critical path of one CTA × waves"
+    "latency: critical path of one CTA × waves"
 )
 
 
@@ -88,18 +88,22 @@ def _table(rows: Sequence[RankedLaunch], identical_binaries: Mapping[int, Sequen
     for position, row in enumerate(rows, 1):
         assert row.score is not None
         terms = sorted(row.terms.items(), key=lambda term: -term[1])[:MAX_TERMS]
-        shares = [(name, cycles / row.score) for name, cycles in terms]
+        shares = [(_name_term(name), cycles / row.score) for name, cycles in terms]
         term_texts = [f"{name} {share:.0%}" for name, share in shares if share > MIN_SHARE]
         table.add_row(
             str(position),
             f"{row.score / best:.2f}×",
             _merge_names([_name(row), *identical_binaries.get(row.launch, ())]),
-            "latency" if row.bottleneck == LATENCY_TERM else row.bottleneck or "",
+            _name_term(row.bottleneck or ""),
             ", ".join(term_texts),
             str(row.blocks),
             str(row.waves),
         )
     return table
+
+
+def _name_term(term: str) -> str:
+    return "latency" if term == LATENCY_TERM else term
 
 
 def _name(row: RankedLaunch) -> str:

@@ -98,7 +98,5 @@ def test_what_is_shown_is_exported_and_one_odd_row_colours_itself(window: Browse
     rows = [*csv.DictReader(io.StringIO(window.run("return table.csv()")))]
     assert [row["kernel"] for row in rows] == window.texts("tbody th")
     assert [int(row["regs"]) for row in rows] == sorted(int(row["regs"]) for row in rows)
-    shares = window.run(
-        "return [...table.worseShares.call({data: {lines: [0, 32, 32, 32].map(x => ({cells: [x]}))}}, {worse: 'more'}, 0)]"
-    )
+    shares = window.run("return [...sharesOfBetter([0, 32, 32, 32], 'more')]")
     assert shares == [[0, 0], [32, pytest.approx(1 / 3)]]

@@ -30,6 +30,7 @@ from tests.fuzz.campaign import kernel_mutant
 from tests.fuzz.checks import EscapeError
 from tests.fuzz.corpus import kernels
 from tests.fuzz.documents import damaged_document, value
+from tests.fuzz.launching import launch_of
 from tests.fuzz.mutants import damage
 from tests.fuzz.poison import WORDS, poison
 from tests.fuzz.promises import check_document, check_plain, run
@@ -60,18 +61,25 @@ def agents(chance: random.Random, place: Path) -> str:
     from artifact_inspector.serving.roots import AllowedDirectories
     from artifact_inspector.serving.tool import ToolContext
 
-    cache = _cache(chance, place)
-    _write(
-        place / "cache" / "inspect-kernel.json",
-        damaged_document({"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}, chance),
-    )
+    path, launch = launch_of(chance)
+    if chance.random() < 0.5:  # a kernel that can be launched; else one that is damaged or holds words of malice
+        shutil.copytree(path, place / "cache" / path.name)
+    else:
+        _cache(chance, place)
+    cache = place / "cache"
+    record = {"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}
+    _write(cache / "inspect-kernel.json", damaged_document(record, chance))
     tool = chance.choice([tool for tool in TOOLS.values() if not tool.runs_code])
+    entries = open_cache(cache).entries
+    one = chance.choice(entries) if entries else None
+    stages = [x for x in one.files if x in ("ttir", "ttgir", "ptx", "amdgcn")] if one else []
     known = {
-        "cache": str(cache), "stage": chance.choice(("ttir", "ptx", "ttgir")), "word": "AI003",
-        "grid": "2", "arguments": {"n": 1}, "tokens": chance.choice((100, 2000)),
+        "cache": str(cache), "kernel": one.display_name if one else "k", "other_cache": str(cache),
+        "stage": chance.choice(stages or ["ttir"]), "word": "AI003", "grid": "2", "arguments": launch["args"],
+        "parts": ["summary", "findings"], "tokens": chance.choice((100, 2000)),
     }  # fmt: skip
     given = {one.name: known[one.name] for one in tool.parameters if one.name in known}
-    for _ in range(chance.choice((0, 1, 2))):
+    for _ in range(chance.choice((0, 0, 0, 1, 2))):
         name = chance.choice([one.name for one in tool.parameters] + ["tokens", "pwn"])
         given[name] = chance.choice((*WORDS, 0, -1, 10**30, 1.5, None, True, [], {}, ["x"], value(chance)))
     result = _tool_result(ToolContext(AllowedDirectories([place])), tool.name, given)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.checks import SECONDS, EscapeError, within
+from tests.fuzz.corpus import FIXTURES
+from tests.fuzz.documents import damaged_document
 from tests.fuzz.poison import WORDS
 from tests.fuzz.promises import check_command, check_document, check_plain
 from tests.fuzz.surfaces import SURFACES, make
@@ -68,6 +75,68 @@ def test_turns_go_on_where_they_were_stopped(tmp_path: Path) -> None:
     assert take_turns(state, 4, 60, "completion") == 0
     told = json.loads(state.read_text(encoding="utf-8"))
     assert told == {"completion": {"tried": 4, "ended": {"exit 0": 4}, "found": []}}
+
+
+@pytest.mark.exhaustive
+def test_most_calls_of_agents_are_answered(tmp_path: Path) -> None:
+    """A campaign that is refused tries the refusal only: over half of the calls have to reach their tool."""
+    ended: Counter[str] = Counter()
+    for number in range(200):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with within(SECONDS):
+            ended[make("agents", number, place)] += 1
+        shutil.rmtree(place)
+    assert ended["answered"] > 100, ended
+
+
+@pytest.mark.exhaustive
+def test_a_server_survives_lines_of_malice_on_its_wire(tmp_path: Path) -> None:
+    """The process itself: damaged requests between whole ones; every whole request is answered, in words."""
+    chance = random.Random(5)
+    cache = FIXTURES / "3.6.0" / "sm_80" / "masked_add"
+    call = {"name": "findings", "arguments": {"cache": str(cache), "kernel": "masked_add"}}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    lines, asked = [json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})], {0}
+    lines.append(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    for number in range(1, 201):
+        whole = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call})
+        if number % 2:
+            asked.add(number)
+            lines.append(whole)
+        else:
+            broken = damaged_document({**json.loads(whole), "id": f"damaged {number}"}, chance).replace("\n", " ")
+            lines.append(
+                chance.choice(
+                    (broken, broken[: len(broken) // 2], "", "[" * 5000, chance.choice(WORDS).replace("\n", " "))
+                )
+            )
+    server = [sys.executable, "-m", "artifact_inspector", "mcp", "--root", str(FIXTURES)]
+    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        writer = threading.Thread(
+            target=lambda: (
+                process.stdin.write("".join(f"{x}\n" for x in lines).encode("utf-8", "replace")),
+                process.stdin.flush(),
+            )
+        )
+        writer.start()
+        answered: set[int] = set()
+        for line in process.stdout:
+            answer = json.loads(line)
+            if isinstance(answer.get("id"), int):
+                answered.add(answer["id"])
+                if answer["id"]:
+                    assert "AI006" in answer["result"]["content"][0]["text"]
+            check_plain(line.decode(), orders=True)
+            if answered == asked:
+                break
+        writer.join(60)
+        process.kill()
+        assert b"Traceback" not in process.stderr.read()
+    assert answered == asked
 
 
 def test_words_of_malice_are_not_alike() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from launched import gemv
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
@@ -19,13 +21,16 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_counters import fits_in_l2
 from artifact_inspector.execution.prediction import predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStall
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.trace import FactChange, PassLevel, PassRun, PassTrace
 from artifact_inspector.report.advise import OVERLAP, AdviceReport
 from artifact_inspector.report.console import to_text
+from artifact_inspector.report.kernel_rows import cut_row
 from artifact_inspector.report.passes import describe_passes
+from artifact_inspector.report.prediction import PredictionReport
 from artifact_inspector.vocabulary.rows import summarise
 
 CACHE = Path(__file__).parents[2] / "fixtures" / "3.6.0"
@@ -160,3 +165,43 @@ def test_tuning_launches_of_another_kernel_do_not_count(tmp_path: Path) -> None:
 
 def test_findings_start_with_the_worst_kernel() -> None:
     assert run("findings", str(CACHE / "sm_80")).startswith("register_spill  sm_80")
+
+
+def test_several_predictions_start_with_the_launch_that_takes_longest() -> None:
+    first, second = gemv(), replace(gemv(), hash="b" * 64, kernel="longer")
+    times = [
+        LaunchTime(us, us, us, "NVIDIA H200", "latency", {}, 1, 1.0, None, is_validated=True) for us in (10.0, 30.0)
+    ]
+    stalls = (LineStall("k.py:7", "wait", 1.0), LineStall("k.py:9", "wait", 5.0))
+    predictions = [
+        replace(first, time=times[0]),
+        replace(second, time=times[1], stalls=stalls),
+        replace(first, time=None),
+    ]
+    lines = to_text(PredictionReport(predictions), 80).splitlines()
+    assert lines[0] == "3 launches take about 40 µs without 1 of unknown time; the longest first"
+    assert [line.split()[:2] for line in lines[3:6]] == [["30", "75%"], ["10", "25%"], ["?", "gemv_splitk"]]
+    assert lines[3].split()[-1] == "k.py:9"
+    assert next(line for line in lines[6:] if " grid " in line).startswith("longer ")
+    assert "launches take" not in to_text(PredictionReport(predictions[:1]), 80)
+
+
+def test_a_list_without_findings_leads_to_the_recorded_launches(tmp_path: Path) -> None:
+    for name in ("copy", "softmax"):
+        shutil.copytree(CACHE / "sm_80" / name, tmp_path / name)
+    assert "No finding" not in run(str(tmp_path))  # nothing can be simulated
+    (tmp_path / "inspect-kernel.json").write_text('{"launches": []}')
+    text = run(str(tmp_path))
+    assert f"next   inspect-kernel predict {tmp_path}\n" in text
+    assert text.index("No finding says") < text.index("\nkernel ")
+
+
+def test_a_list_of_eighty_columns_keeps_words_rather_than_registers() -> None:
+    rows = [line for line in run(str(CACHE)).splitlines() if "wait in loop" in line or "older mma" in line]
+    assert len(rows) > 2
+    assert all(len(row) <= 80 for row in rows)
+    assert any("wait in loop serialises" in row for row in rows)
+    assert any("older mma than target" in row for row in rows)
+    (cell,) = [cut_row({"kernel": "k", "variant": "", "verdict": "grouped {1 2}{3 4} and more", "what limits it": ""},
+                       18, 18, 16, 28)["verdict"]]  # fmt: skip
+    assert str(cell) == "grouped"

@@ -13,13 +13,13 @@ from itertools import pairwise
 from math import log10
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launched import gemv
 from saved import ROOT, saved, saved_kernels
+from svg_elements import boxes_by_title, elements
 
 from artifact_inspector.cli._pictures import draw_launches
 from artifact_inspector.errors import UsageError
@@ -51,25 +51,7 @@ from artifact_inspector.report.prediction import MAX_LINES, PredictionReport
 from artifact_inspector.report.timeline import TimelineReport
 from artifact_inspector.serving.roots import AllowedDirectories
 
-SVG = "{http://www.w3.org/2000/svg}"
 MATMUL = "3.6.0/sm_80/matmul_grouped"
-
-
-def elements(svg: str, tag: str, **attributes: str) -> list[dict[str, str]]:
-    """The attributes of each element of a tag whose class has these words."""
-    words = set(attributes.get("classes", "").split())
-    found = ElementTree.fromstring(svg).iter(f"{SVG}{tag}")
-    return [{**x.attrib, "": x.text or ""} for x in found if words <= set(x.get("class", "").split())]
-
-
-def boxes_by_title(svg: str) -> dict[str, dict[str, float]]:
-    """Title of a group → the position and size of its first rectangle."""
-    found = {}
-    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
-        title, box = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
-        if title is not None and box is not None:
-            found[title.text or ""] = {name: float(box.attrib[name]) for name in ("x", "y", "width", "height")}
-    return found
 
 
 # -- the worst lines of a launch -------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from artifact_inspector.report.prediction import (
     describe_order,
     describe_out_of_bounds,
     describe_time,
+    sort_by_time,
+    worst_stalls,
 )
 
 
@@ -76,13 +78,15 @@ def _figures(line: LinePrediction) -> Iterator[tuple[str, int | None]]:
 def launch_page(details: Mapping[str, tuple[DetailPage, Prediction]]) -> str:
     """The HTML of some launches, each with the page of its kernel. `details`: id → detail page and prediction."""
     names = dict.fromkeys(prediction.kernel for _, prediction in details.values())
-    count = len(details)
+    count, launches = len(details), [prediction for _, prediction in details.values()]
+    name_of = {id(prediction): name for name, (_, prediction) in details.items()}
     book = TablePage(
         f"{', '.join(names)}: predicted launches",
         f"{count} predicted launches",
-        table=TableData(
-            "launches", _COLUMNS, tuple(_row(name, prediction) for name, (_, prediction) in details.items())
+        tuple(
+            f"Longest: {one.kernel}: {next(describe_time(one.time))}" for one in sort_by_time(launches)[:1] if one.time
         ),
+        table=TableData("launches", _COLUMNS, tuple(_row(name_of[id(one)], one) for one in sort_by_time(launches))),
     )
     return render_pages(book, [detail for detail, _ in details.values()], is_single=count == 1)
 
@@ -91,6 +95,9 @@ _COLUMNS = (
     TableColumn("kernel", "kernel", "", False, True),
     TableColumn("target", "target", "", False, True),
     TableColumn("grid", "grid", "CTAs", False, True),
+    TableColumn("time", "µs", "predicted time", True, worse="more"),
+    TableColumn("bound", "limited by", "what limits the time", False, True),
+    TableColumn("line", "most waiting", "source line where warps wait most", False),
     TableColumn("instructions", "instructions", "executed by warps", True),
     TableColumn("tensor", "tensor", "tensor-core instructions", True),
     TableColumn("sectors", "sectors", "32 B pieces that loads request", True),
@@ -112,8 +119,13 @@ def _row(name: str, prediction: Prediction) -> TableLine:
         counters.unique_bytes_written,
     )
     cells = (UNKNOWN_CELL if figure is None else figure for figure in figures)
+    time = prediction.time
+    judged = (UNKNOWN_CELL, "") if time is None else (round(time.us, 1), time.bound)
+    line = next((stalls[0].line for stalls in worst_stalls(prediction)), "")
     codes = dict.fromkeys(finding.code for finding in find_launch_findings(prediction))
-    return TableLine(name, (prediction.kernel, prediction.target, _grid(prediction), *cells, tuple(codes)))
+    return TableLine(
+        name, (prediction.kernel, prediction.target, _grid(prediction), *judged, line, *cells, tuple(codes))
+    )
 
 
 def _grid(prediction: Prediction) -> str:

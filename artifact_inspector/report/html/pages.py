@@ -11,7 +11,6 @@ from artifact_inspector.comparison.matrix import Matrix, Variant
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.findings import find_findings
 from artifact_inspector.report.corpus import (
     describe_change,
     describe_gates,
@@ -42,7 +41,7 @@ from artifact_inspector.report.html.table_page import (
 from artifact_inspector.report.kernel_rows import kernel_cells
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.finding_facts import describe_limit
+from artifact_inspector.vocabulary.finding_facts import describe_limit, findings_of
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import columns as vocabulary_columns
 from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
@@ -66,7 +65,7 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
     book = TablePage(
         kernels[0].artifact.display_name if is_single else f"{count} in {cache.container or cache.root.name}",
         f"{count} in {cache.title}",
-        tuple(f"Worst: {text}" for text in [describe_limit(by_cost)] if text and not is_single),
+        () if is_single else _worst(by_cost),
         tallies=tallies(kernels),
         table=kernel_table(by_cost, *zip(*(rows[id(kernel)] for kernel in by_cost), strict=True)),
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in cache.problems),
@@ -83,9 +82,13 @@ def view_row(kernel: KernelFacts) -> None:
     _ = kernel.program, kernel.verdict
 
 
+def _worst(by_cost: Sequence[KernelFacts]) -> tuple[str, ...]:
+    return tuple(f"Worst: {text}" for text in [describe_limit(by_cost)] if text)
+
+
 def _view_findings(kernel: KernelFacts) -> list[dict[str, object]]:
     sources = Sources(NO_SOURCES)
-    return [view_finding(finding, sources) for finding in find_findings(kernel)]
+    return [view_finding(finding, sources) for finding in findings_of(kernel)]
 
 
 def make_details(
@@ -105,6 +108,7 @@ def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
     book = TablePage(
         f"{matrix.name}: {len(kernels)} variants",
         f"{matrix.name}: {len(kernels)} variants",
+        _worst(sort_kernels(kernels, "cost")),
         tallies=tallies(kernels),
         table=kernel_table(kernels, ids, labels),
         pivot=_pivot(matrix, ids),

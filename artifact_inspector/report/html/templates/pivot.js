@@ -21,9 +21,7 @@ class PivotElement {
     const shading = figure.worse ? ` – shading and ▲: ${figure.worse} is worse` : "";
     this.told.textContent = figure.is_number ? figure.unit + shading : "≠ differs from most variants";
     const at = this.data.figures.indexOf(figure);
-    const cost = (numbers) => numbers.map((value) => (figure.worse === "less" ? -value : value));
-    const known = cost(this.data.cells.map((cell) => cell.values[at]).filter(Number.isFinite));
-    const [least, most] = [Math.min(...known), Math.max(...known)];
+    const shares = sharesOfBetter(this.data.cells.map((cell) => cell.values[at]), figure.worse);
     const counts = new Map();
     for (const cell of this.data.cells) counts.set(String(cell.values[at]), (counts.get(String(cell.values[at])) || 0) + 1);
     const [usual] = [...counts].reduce((most, one) => (one[1] > most[1] ? one : most));
@@ -32,7 +30,7 @@ class PivotElement {
       make("tr", {}, make("th", { scope: "row" }, name || "–"), ...this.data.columns.map((_, column) => {
         const here = this.data.cells.filter((cell) => cell.row === row && cell.column === column);
         const numbers = here.map((cell) => cell.values[at]).filter(Number.isFinite);
-        const heat = numbers.length && figure.worse ? heatOf(Math.max(...cost(numbers)), least, most) : "";
+        const heat = shares.size && numbers.length ? heatOf(Math.max(...numbers.map((one) => shares.get(one))), 0, 1) : "";
         const odd = !figure.is_number && here.some((cell) => String(cell.values[at]) !== usual);
         const said = here.flatMap((cell, n) => {
           const text = String(cell.values[at]) || "–";

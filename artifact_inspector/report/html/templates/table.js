@@ -6,19 +6,10 @@ class DataTable {
     Object.assign(this, { host, data, open });
     this.keys = data.columns.map((column) => column.key);
     this.words = data.lines.map((line) => line.cells.flat().join(" ").toLowerCase());
-    this.shares = data.columns.map((column, at) => this.worseShares(column, at));
+    this.shares = data.columns.map((column, at) => sharesOfBetter(data.lines.map((line) => line.cells[at]), column.worse));
     this.closed = new Set();
     this.build();
     this.restore();
-  }
-
-  // Value → share of the rows that are better; so one odd row colours itself, not all others.
-  worseShares(column, at) {
-    const told = column.worse ? this.data.lines.map((line) => line.cells[at]).filter(Number.isFinite) : [];
-    told.sort((a, b) => (column.worse === "less" ? b - a : a - b));
-    const shares = new Map();
-    told.forEach((value, n) => shares.has(value) || shares.set(value, n / (told.length - 1 || 1)));
-    return shares;
   }
 
   build() {

@@ -39,6 +39,15 @@ const unpack = async (id) => {
 
 const isTyping = (target) => /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 const HEATS = 8;
+// Value → share of the others that are better; so one odd value colours itself, not all others.
+const sharesOfBetter = (values, worse) => {
+  const told = worse ? values.filter(Number.isFinite) : [];
+  told.sort((a, b) => (worse === "less" ? b - a : a - b));
+  const shares = new Map();
+  told.forEach((value, n) => shares.has(value) || shares.set(value, n / (told.length - 1 || 1)));
+  return shares;
+};
+
 // A class from h0 to h8 for a value between the least and the most.
 const heatOf = (value, least, most) =>
   most > least ? `h${Math.round((HEATS * (value - least)) / (most - least))}` : "h0";
