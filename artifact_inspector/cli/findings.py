@@ -54,7 +54,7 @@ def _list_findings(selection: Selection, code: AssembledCode, format: str, sched
     opened = open_selected(selection, code, assemble=code.assemble, scheduler=scheduler)
     kernels = list(opened.inspect(lambda kernel: (cost_of(kernel), kernel.program, has_facts(kernel)), packs=True))
     if format == "text":
-        print_report(FindingsReport(kernels, source_reader))
+        print_report(FindingsReport(kernels, source_reader, opened.cache.title))
     else:
         _print_findings(opened.cache, kernels, format)
     opened.exit_if_failed([has_facts(kernel) for kernel in kernels])

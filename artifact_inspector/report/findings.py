@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,8 +14,9 @@ from rich.text import Text
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.sources import SourceLineReader
-from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
+from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, SwitchKind, find_findings
 from artifact_inspector.findings.limit import Limit, find_first
+from artifact_inspector.model import Stage
 from artifact_inspector.report.layout import folded_column, text_column
 from artifact_inspector.report.phrases import plural, span
 from artifact_inspector.vocabulary.selection import is_called, sort_kernels
@@ -35,9 +37,13 @@ class FindingsReport:
     """The findings of some kernels, the worst kernel first."""
 
     def __init__(
-        self, kernels: Sequence[KernelFacts], source_readers: Callable[[KernelFacts], SourceLineReader] = no_source
+        self,
+        kernels: Sequence[KernelFacts],
+        source_readers: Callable[[KernelFacts], SourceLineReader] = no_source,
+        cache: str = "",
     ) -> None:
-        """`source_readers` makes the source line reader of a kernel."""
+        """`source_readers` makes the source line reader of a kernel; `cache` is named in the commands that continue."""
+        self.cache = cache
         self.kernels = sort_kernels(kernels, "cost")
         self.source_readers = source_readers
 
@@ -70,12 +76,33 @@ class FindingsReport:
                 variant = f"  {label}" if label else ""
                 yield head.append(f"{variant}{target}  {artifact.hash[:8]}", "dim")
                 yield Padding(_table(kernel_findings, self.source_readers(kernel)), (0, 0, 1, 2))
+                if total == len(kernel_findings) and self.cache:  # the worst kernel
+                    command = shlex.join([self.cache, artifact.hash[:8]])
+                    remedies = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
+                    for row in describe_remedies(kernel, command):
+                        remedies.add_row(*row)
+                    yield Padding(remedies, (0, 0, 1, 2))
         kernels = f"{len(self.kernels)} {plural('kernel', len(self.kernels))}"
         yield Text(
             f"{total} {plural('finding', total)} in {kernels}. "
             "Explain one with `inspect-kernel findings --explain CODE`.",
             "dim",
         )
+
+
+def describe_remedies(kernel: KernelFacts, command: str) -> Iterator[tuple[str, str]]:
+    """What to try for the first finding, and the commands that do it."""
+    first = find_first(find_findings(kernel))
+    rule = None if first is None else next(rule for rule in RULES if rule.code == first.code)
+    switches = [] if rule is None or rule.switches is None else list(rule.switches(kernel))
+    texts = [x.description for x in switches if x.kind is not SwitchKind.PADDING]
+    yield from (("try", x.description) for x in switches if x.kind is SwitchKind.PADDING)
+    if texts:
+        yield "try", f"{' or '.join(texts)}: `inspect-kernel findings {command} --try` compiles and compares it"
+    elif rule is not None:
+        yield "remedy", f"`inspect-kernel findings --explain {rule.code}`"
+    if kernel.last is not None and kernel.last.stage.order >= Stage.PTX.order:
+        yield "cost", f"`inspect-kernel advise {command}` predicts the time of a launch and of changes"
 
 
 def findings_table(findings: Iterable[Finding]) -> RenderableType:

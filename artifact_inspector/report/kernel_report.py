@@ -18,14 +18,19 @@ from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.files.sources import SourceLineReader
-from artifact_inspector.findings import RULES, SwitchKind, find_findings
-from artifact_inspector.findings.limit import find_first, find_limit
+from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.findings.occupancy_limited import LATENCY_HIDING
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.report.cache_report import problems_block
-from artifact_inspector.report.findings import MAX_QUOTES, describe_evidence, findings_block, no_source
+from artifact_inspector.report.findings import (
+    MAX_QUOTES,
+    describe_evidence,
+    describe_remedies,
+    findings_block,
+    no_source,
+)
 from artifact_inspector.report.kernel_blocks import (
     access_block,
     bill_block,
@@ -155,7 +160,7 @@ class KernelReport:
         yield from list(self._header())[:3]
         command = f"{self.cache.title} {kernel.artifact.hash[:8]}"
         resources = describe_resources(kernel, self.other_targets, self.compiled_elsewhere)
-        remarks = [*_remedies(kernel, command), *resources, *_overlap(kernel), *describe_timings(self.timings)]
+        remarks = [*describe_remedies(kernel, command), *resources, *_overlap(kernel), *describe_timings(self.timings)]
         read_line = self.source_readers(kernel)
         quotes = [
             f"{x.rpartition(':')[2]} │ {text}"
@@ -321,21 +326,6 @@ def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iter
     if remarks:
         body += ["", _remark_grid(remarks)]
     yield Padding(Group(*body), (0, 0, 0, 2))
-
-
-def _remedies(kernel: KernelFacts, command: str) -> Iterator[tuple[str, str]]:
-    """What to try for the first finding, and the commands that do it."""
-    first = find_first(find_findings(kernel))
-    rule = None if first is None else next(rule for rule in RULES if rule.code == first.code)
-    switches = [] if rule is None or rule.switches is None else list(rule.switches(kernel))
-    texts = [x.description for x in switches if x.kind is not SwitchKind.PADDING]
-    yield from (("try", x.description) for x in switches if x.kind is SwitchKind.PADDING)
-    if texts:
-        yield "try", f"{' or '.join(texts)}: `inspect-kernel findings {command} --try` compiles and compares it"
-    elif rule is not None:
-        yield "remedy", f"`inspect-kernel findings --explain {rule.code}`"
-    if kernel.last is not None and kernel.last.stage.order >= Stage.PTX.order:
-        yield "cost", f"`inspect-kernel advise {command}` predicts the time of a launch and of changes"
 
 
 def _overlap(kernel: KernelFacts) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from artifact_inspector.api.saved import SavedIR
@@ -54,6 +55,12 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
+def _written(argument: Any) -> Any:
+    """An argument as agents write it: `fp16[16,16]`."""
+    tensor = argument.get("descriptor", argument) if isinstance(argument, dict) else None
+    return argument if tensor is None else f"{tensor['dtype'].lstrip('*')}[16,16]"
+
+
 def agents(chance: random.Random, place: Path) -> str:
     """A call of a tool with arguments of malice, as the server answers it."""
     from artifact_inspector.serving.catalog import TOOLS
@@ -75,13 +82,16 @@ def agents(chance: random.Random, place: Path) -> str:
     stages = [x for x in one.files if x in ("ttir", "ttgir", "ptx", "amdgcn")] if one else []
     known = {
         "cache": str(cache), "kernel": one.display_name if one else "k", "other_cache": str(cache),
-        "stage": chance.choice(stages or ["ttir"]), "word": "AI003", "grid": "2", "arguments": launch["args"],
+        "stage": chance.choice(stages or ["ttir"]), "word": "AI003", "grid": "2", "arguments": {name: _written(one) for name, one in launch["args"].items()},
         "parts": ["summary", "findings"], "tokens": chance.choice((100, 2000)),
     }  # fmt: skip
     given = {one.name: known[one.name] for one in tool.parameters if one.name in known}
-    for _ in range(chance.choice((0, 0, 0, 1, 2))):
+    if chance.random() < 0.3:  # one argument of malice, mostly of the type that the schema names
         name = chance.choice([one.name for one in tool.parameters] + ["tokens", "pwn"])
-        given[name] = chance.choice((*WORDS, 0, -1, 10**30, 1.5, None, True, [], {}, ["x"], value(chance)))
+        kinds = {one.name: one.schema.get("type") for one in tool.parameters}
+        by_type = {"string": WORDS, "integer": (0, -1, 1, 3, 10**30), "array": ([], ["x"], [*WORDS[:3]])}
+        other = (*WORDS, 0, -1, 1.5, None, True, [], {}, value(chance))
+        given[name] = chance.choice(by_type.get(kinds.get(name), other) if chance.random() < 0.7 else other)
     result = _tool_result(ToolContext(AllowedDirectories([place])), tool.name, given)
     if result.is_error:
         check_plain("".join(one.text for one in result.content), orders=True)

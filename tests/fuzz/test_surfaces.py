@@ -123,20 +123,22 @@ def test_a_server_survives_lines_of_malice_on_its_wire(tmp_path: Path) -> None:
             )
         )
         writer.start()
-        answered: set[int] = set()
+        ends = threading.Timer(240, process.kill)
+        ends.start()
+        answered: set[object] = set()
         for line in process.stdout:
             answer = json.loads(line)
-            if isinstance(answer.get("id"), int):
+            if answer.get("id") in asked and "result" in answer:  # a damaged request may have the id of a whole one
                 answered.add(answer["id"])
-                if answer["id"]:
-                    assert "AI006" in answer["result"]["content"][0]["text"]
+                assert not answer["id"] or "AI006" in answer["result"]["content"][0]["text"]
             check_plain(line.decode(), orders=True)
-            if answered == asked:
+            if answered >= asked:
                 break
-        writer.join(60)
+        ends.cancel()
         process.kill()
+        writer.join(60)
         assert b"Traceback" not in process.stderr.read()
-    assert answered == asked
+    assert answered >= asked
 
 
 def test_words_of_malice_are_not_alike() -> None:

@@ -327,6 +327,25 @@ def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(source,
 
 @pytest.mark.long
 @needs_triton
+def test_a_script_that_needs_a_gpu_below_its_kernels_compiles(tmp_path):
+    """What stands behind the first line that needs one is not executed, but its definitions are."""
+    script = (
+        "import triton\nimport triton.language as tl\n\n@triton.jit\ndef scale(x_ptr, BLOCK: tl.constexpr):\n"
+        "    i = tl.arange(0, BLOCK)\n    tl.store(x_ptr + i, tl.load(x_ptr + i) * FACTOR)\n\n"
+        "raise AssertionError('Torch not compiled with CUDA enabled')\nFACTOR = tl.constexpr(3)\nleft = 1 / 0\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    (tmp_path / "late.py").write_text(script.replace("raise", "raise_here = 1\nraise").replace("FACTOR = ", "OTHER = "))
+    requests = [
+        KernelRequest(f"{tmp_path / name}:scale", "*fp32:16", {"BLOCK": 128}) for name in ("script.py", "late.py")
+    ]
+    made, refused = compile_kernels(requests, ["sm_80"], tmp_path / "c")
+    assert made.message is None
+    assert "FACTOR" in (refused.message or "")
+
+
+@pytest.mark.long
+@needs_triton
 def test_a_file_that_never_imports_is_ended_and_costs_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr("artifact_inspector.compiling.ask.process.IMPORT_SECONDS", 4.0)
     (tmp_path / "sleeps.py").write_text("import time; time.sleep(600)")

@@ -56,6 +56,25 @@ def test_a_file_whose_kernel_stands_elsewhere_now_is_not_quoted(tree: Path) -> N
     assert source_line_reader(None, "add", tree)("add.py:5") is None
 
 
+def test_a_library_is_quoted_from_its_recorded_path_if_it_fits(tmp_path: Path) -> None:
+    artifact = saved("3.6.0/sm_80/masked_add").facts.artifact
+    library = tmp_path / "site-packages" / "masked_add.py"
+    library.parent.mkdir()
+    text = (ROOT / "fixtures" / "sources" / "masked_add.py").read_text()
+    (line,) = [n for n, x in enumerate(text.splitlines(), 1) if x.startswith("def masked_add")]
+    place = Frame(str(library), line, 1)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for content, quoted in (
+        (text, "def masked_add"),
+        ("\n" * 40 + text, None),
+        (text.replace("def masked", "def other"), None),
+    ):
+        library.write_text(content)
+        quote = source_line_reader(place, "masked_add", elsewhere, artifact)(f"masked_add.py:{line}")
+        assert quote is None if quoted is None else quote is not None and quote.startswith(quoted)
+
+
 def test_a_name_that_leaves_the_tree_is_not_followed(tree: Path) -> None:
     assert source_line_reader(Frame("../lib/add.py", 3, 1), "add", tree / "lib")("add.py:5") is None
 

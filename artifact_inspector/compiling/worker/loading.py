@@ -7,6 +7,7 @@ name, so that its relative imports work; any other file with its own directory o
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -14,9 +15,11 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
+from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -183,11 +186,34 @@ def _import_module(module_path: str) -> ModuleType:
     sys.modules[unique] = module
     loader = spec.loader
     try:
-        _run_import(module_path, lambda: loader.exec_module(module))
+        _run_import(module_path, lambda: _execute(loader, module, path))
     except BaseException:
         del sys.modules[unique]
         raise
     return module
+
+
+def _execute(loader: Loader, module: ModuleType, path: Path) -> None:
+    """Execute a module; a script that needs a GPU on its top level, after kernels, up to there and its definitions."""
+    try:
+        loader.exec_module(module)
+    except Exception as error:
+        lines = [
+            frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+        ]
+        if not (_needs_gpu(error) and lines and _kernel_names(module)):
+            raise
+        for statement in ast.parse(path.read_bytes()).body:
+            if statement.lineno > lines[0] and isinstance(statement, _DEFINITIONS):
+                with suppress(Exception):  # it uses what was not executed; a kernel that does so will not compile
+                    exec(compile(ast.Module([statement], []), str(path), "exec"), module.__dict__)
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+
+
+def _needs_gpu(error: BaseException) -> bool:
+    return any(phrase in str(error) for phrase in ("active driver", "CUDA", "NVIDIA driver"))
 
 
 def _run_import(module_path: str, load: Callable[[], T]) -> T:
@@ -202,7 +228,7 @@ def _run_import(module_path: str, load: Callable[[], T]) -> T:
         raise CompileError(f"{module_path} does not import: {error}.", remedy) from error
     except (Exception, SystemExit) as error:
         remedy = f"See the full error with: python {'' if module_path.endswith('.py') else '-m '}{module_path}"
-        if any(phrase in str(error) for phrase in ("active driver", "CUDA", "NVIDIA driver")):
+        if _needs_gpu(error):
             remedy = (
                 "It needs a GPU at import: move that code below `if __name__ == '__main__':`, or run the "
                 "program with `inspect-kernel capture`."
