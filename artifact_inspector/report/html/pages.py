@@ -11,6 +11,7 @@ from artifact_inspector.comparison.matrix import Matrix, Variant
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Cache
+from artifact_inspector.findings import find_findings
 from artifact_inspector.report.corpus import (
     describe_change,
     describe_gates,
@@ -41,7 +42,7 @@ from artifact_inspector.report.html.table_page import (
 from artifact_inspector.report.kernel_rows import kernel_cells
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.finding_facts import describe_limit, findings_of
+from artifact_inspector.vocabulary.finding_facts import describe_limit
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import columns as vocabulary_columns
 from artifact_inspector.vocabulary.selection import cost_of, sort_kernels
@@ -88,7 +89,7 @@ def _worst(by_cost: Sequence[KernelFacts]) -> tuple[str, ...]:
 
 def _view_findings(kernel: KernelFacts) -> list[dict[str, object]]:
     sources = Sources(NO_SOURCES)
-    return [view_finding(finding, sources) for finding in findings_of(kernel)]
+    return [view_finding(finding, sources) for finding in find_findings(kernel)]
 
 
 def make_details(

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.report.html.code import LinkedCode
 from artifact_inspector.report.html.rendering import compressed_element, data_element, render_page
 from artifact_inspector.report.kernel_rows import Cells, make_rows
 from artifact_inspector.vocabulary.fact import Absent, Direction, Value
-from artifact_inspector.vocabulary.finding_facts import findings_of
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
 UNKNOWN_CELL = "?"
@@ -120,7 +120,7 @@ WORSE = {Direction.LESS_IS_BETTER: "more", Direction.MORE_IS_BETTER: "less", Dir
 
 
 def _text_cells(row: Cells, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
-    findings = findings_of(kernel)
+    findings = find_findings(kernel)
     limit = find_first(findings)
     name, digest, target, triton, verdict, changed, state = (
         str(row[heading]) for heading in ("kernel", "hash", "target", "Triton", "verdict", "changed at", "state")
@@ -155,7 +155,7 @@ def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:
     findings = Counter(
         kind
         for kernel in kernels
-        for kind in {(finding.code, finding.name): finding for finding in findings_of(kernel)}
+        for kind in {(finding.code, finding.name): finding for finding in find_findings(kernel)}
     )
     return (
         _tally("target", "targets", (str(x.artifact.target or "unknown") for x in kernels)),
