@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from artifact_inspector.api.compiling import KernelCompiler
     from artifact_inspector.api.saved import SavedIR
     from artifact_inspector.api.snapshots import StoredFacts
+    from artifact_inspector.memory_checks.problems import MemoryReport
 
 __all__: list[str] = []
 
@@ -101,6 +102,14 @@ def inspect_kernel() -> Callable[..., Inspection]:
     from artifact_inspector.api import inspect
 
     return inspect
+
+
+@pytest.fixture(scope="session")
+def check_memory() -> Callable[..., list[MemoryReport]]:
+    """The memory errors of a cache's recorded launches: `check_memory("triton-cache", "add")[0].status == "clean"`."""
+    from artifact_inspector.api.memory_errors import check_memory
+
+    return check_memory
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from artifact_inspector.api.launches import pair_launches, recorded_launches
 from artifact_inspector.api.size_proof import prove_sizes
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
-from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.memory_checks.launch_check import check_launch
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, SizeSearch
 from artifact_inspector.memory_checks.size_search import search_sizes
@@ -57,6 +61,29 @@ def check_launches(
             target = "unknown" if entry.target is None else entry.target.arch
             reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))
     return reports
+
+
+def check_memory(
+    cache: Path | str,
+    name: str | None = None,
+    launch: Mapping[str, Any] | None = None,
+    *,
+    values: bool = False,
+    sizes: bool = False,
+) -> list[MemoryReport]:
+    """The memory errors of the recorded launches of a cache, or of the given one.
+
+    Args:
+        cache: the directory.
+        name: of the kernel; all by default.
+        launch: `{"grid": [x, y, z], "args": {NAME: number or {"shape", "dtype"}}}`.
+        values: whether stores are compared with those of Triton's interpreter, where these were recorded.
+        sizes: whether to search other sizes of each launch for one that fails.
+    """
+    opened = open_cache(Path(cache))
+    requests = recorded_launches(opened, name) if launch is None else parse_document_of(dict(launch), "the launch")
+    pairs = pair_launches(opened, name, (), requests)
+    return check_launches(pairs, binary_disassembler(), compares_values=values, searches_sizes=sizes)
 
 
 def _with_sizes(report: MemoryReport, search: SizeSearch, problem: MemoryProblem | None) -> MemoryReport:

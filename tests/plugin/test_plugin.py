@@ -398,3 +398,19 @@ def test_something_else_than_facts_is_told_apart(run) -> None:
     result = run(f"def test_wrong(saved_ir, stored_facts):\n    assert {MATMUL} == stored_facts\n")
     result.assert_outcomes(failed=1)
     assert "use kernel.facts" in said(result)
+
+
+def test_the_memory_of_a_launch_is_checked(run):
+    run(
+        f"""
+        ROW = {{"shape": [4096], "dtype": "fp32"}}
+        ARGUMENTS = {{"x_ptr": ROW, "y_ptr": ROW, "out_ptr": ROW, "n": 4096}}
+
+        def test_memory(check_memory):
+            cache = {str(FIXTURES / "3.6.0" / "sm_80" / "masked_add")!r}
+            (whole,) = check_memory(cache, launch={{"grid": [8, 1, 1], "args": ARGUMENTS}})
+            assert whole.status == "clean"
+            (half,) = check_memory(cache, launch={{"grid": [4, 1, 1], "args": ARGUMENTS}})
+            assert [problem.check.value for problem in half.problems] == ["coverage"]
+        """
+    ).assert_outcomes(passed=1)
