@@ -99,6 +99,18 @@ def test_what_the_compiled_kernel_does_not_take_is_noted_and_options_are_not() -
     assert launch.notes[0].endswith(": B")
 
 
+def test_a_dimension_of_a_grid_has_63_bits_and_a_grid_three_of_them() -> None:
+    def resolved(*grid: int) -> tuple[int, ...]:
+        return resolve_launch(parse_document(json.dumps({"grid": grid, "args": {}}), "x")[0], [], {}).grid
+
+    assert resolved((1 << 63) - 1) == ((1 << 63) - 1, 1, 1)
+    with pytest.raises(UsageError, match="too large"):
+        resolved(1 << 63)
+    assert resolved(1, 2, 3) == (1, 2, 3)
+    with pytest.raises(UsageError, match="has 4 dimensions"):
+        resolved(1, 2, 3, 4)
+
+
 def test_constants_that_were_compiled_in_need_not_be_given() -> None:
     request = parse_document('{"grid": "cdiv(M,B)", "args": {"M": 10}}', "x")[0]
     assert resolve_launch(request, ["M"], {"B": 5}).grid == (2, 1, 1)

@@ -52,6 +52,7 @@ from artifact_inspector.report.timeline import TimelineReport
 from artifact_inspector.serving.roots import AllowedDirectories
 
 MATMUL = "3.6.0/sm_80/matmul_grouped"
+LANE = r"lane .*: banks? (\d+)"
 
 
 # -- the worst lines of a launch -------------------------------------------------------------------------
@@ -287,6 +288,10 @@ def test_the_lines_between_banks_pass_every_lane() -> None:
         boxes = [box for title, box in boxes_by_title(svg).items() if title.startswith("lane ")]
         assert len(boxes) == sum(address is not None for address in access.warp_access.addresses)
         assert all(top <= box["y"] < box["y"] + box["height"] <= bottom for box in boxes)
+        first_banks = [
+            (int(m[1]), box["x"]) for title, box in boxes_by_title(svg).items() if (m := re.match(LANE, title))
+        ]
+        assert all(float(ends[bank][0]) <= x <= float(ends[bank + 1][0]) for bank, x in first_banks)
         height = (bottom - top) / len(access.warp_access.addresses)
         assert all((box["y"] - top) % height <= 1.01 for box in boxes)
 
