@@ -23,9 +23,11 @@ from artifact_inspector.files.cache import open_cache
 NUMBERS = (0, 1, 7, 64, 127, 128, 4096, 0x80000000, FULL, -4, -128, 0xFFFFFF80, 1 << 32, 0x7000 << 32)
 CTAS = [np.array(rows, np.int64)[:, None] for rows in (
     [0, 128, 256, 384], [0, 5, 10, 15], [0, 0, 128, 0], [FULL - 63, 0, 64, 1 << 31], [-128, 0, 128, 7 << 40],
+    [0, 3, 1, 2],
 )]  # fmt: skip
 LANES = [np.array([lanes], np.int64) for lanes in (
     [0, 1, 2, 3, 4], [0, 16, 32, 48, 64], [127, 0, 1, 2, 3], [-64, -32, 0, 32, 64], [0, 1 << 31, 4, FULL, 2],
+    [0, 0, 0, 0, 0],
 )]  # fmt: skip
 BINARY: list[Callable[[Any, Any], Any]] = [
     operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor, operator.lt,
