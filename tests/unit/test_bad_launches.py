@@ -158,11 +158,17 @@ def test_a_launch_of_too_many_ctas_is_not_run() -> None:
     assert "set ARTIFACT_INSPECTOR_MOST_CTAS" in said(result)
 
 
-def test_a_kernel_of_amd_is_not_ranked_and_is_told_so() -> None:
-    amd = str(FIXTURES / "3.6.0/gfx942/softmax")
-    given = [f"--arg={name}={value}" for name, value in GIVEN.items()]
-    result = CliRunner().invoke(cli.app, ["rank", amd, "softmax", "--grid", "8", *given])
-    assert "AMD kernels are not ranked" in said(result)
+def test_a_kernel_of_rdna_is_not_ranked_and_cdna_s_order_is_said_to_be_unconfirmed() -> None:
+    given = ["--grid", "28,32", "--arg=a_ptr=fp16[4096]", "--arg=b_ptr=fp16[4096,7168]", "--arg=stride_bk=7168"]
+    given += ["--arg=c_ptr=fp32[7168]"]
+    rdna, cdna = (
+        CliRunner().invoke(cli.app, ["rank", str(FIXTURES / "3.6.0" / target / "gemv_splitk"), "gemv_splitk", *given])
+        for target in ("gfx1100", "gfx942")
+    )
+    assert rdna.exit_code == 2
+    assert "only Vega 20 and CDNA are modelled" in said(rdna)
+    assert cdna.exit_code == 0
+    assert "no ranking was compared with a GPU" in said(cdna)
 
 
 @pytest.mark.parametrize("command", ["predict", "check-memory"])

@@ -120,7 +120,7 @@ def test_a_file_named_on_the_command_line_is_imported_and_the_working_directory_
     (tmp_path / "own.py").write_text(f"import colorsys\n{_KERNEL}")
     rewrite_record(cache, place="evilmod:moved", options={"num_warps": 4, "ptx_options": "-o /tmp/x"})
     done = command(cache, *RANK, "--kernel", f"{tmp_path / 'own.py'}:moved", "--json")
-    assert done.returncode == 1, done.stderr  # its kernels for AMD are not ranked
+    assert done.returncode == 0, done.stderr
     assert not mark.exists()
     assert "ptx_options" in json.loads(done.stdout)["notes"][0]
 

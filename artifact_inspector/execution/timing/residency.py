@@ -33,13 +33,12 @@ from artifact_inspector.execution.timing.ranking import (
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.hardware.timing import LSU_QUEUE_CYCLES
 
 MOST_MODELLED_INSTRUCTIONS = 40_000
 """Instructions of all warps together that are simulated: some iterations, few enough to tell apart."""
 SLOTS = 200
 """Time slots of the diagram."""
-QUEUE_CYCLES = 64
-"""Cycles of work that the queue of the load/store unit holds; a warp with more has to wait. An assumption."""
 OFF_TRACE_SHARE = 0.05
 """Share of a unit's work off the recorded trace from which a note reports it."""
 
@@ -175,7 +174,7 @@ class _ResidentWarp(WarpState):
         }.get(cost.effect, ([], 0, (activity, reason)))
         if len(groups) > groups_left and groups[-1 - groups_left] > until:
             until, (activity, reason) = groups[-1 - groups_left], group_wait
-        room_at = self.units.free_at.get("lsu", 0.0) - QUEUE_CYCLES
+        room_at = self.units.free_at.get("lsu", 0.0) - LSU_QUEUE_CYCLES
         if cost.unit == "lsu" and room_at > until:
             until, activity = room_at, _activity_of(cost)
             reason = StallReason.LG_THROTTLE if cost.is_global else StallReason.MIO_THROTTLE
