@@ -88,10 +88,16 @@ def check_values(loaded: LoadedKernel, launch: KernelLaunch, steps: int) -> Valu
     problems = tuple(one.problem(loaded) for one in comparisons.values() if one.wrong.size)
     compared = tuple(one.summary for one in comparisons.values() if one.summary.compared or one.summary.unknown)
     undecided: tuple[str, ...] = ()
-    if not any(one.compared for one in compared):
+    if not any(one.compared for one in compared) and (compared or any(map(_is_changed, outputs.values()))):
         undecided = (f"values: nothing could be compared: {', '.join(first.reasons) or 'nothing is stored'}",)
     notes = (f"values: {len(ctas)} of {launch.ctas:,} CTAs were compared",) if len(ctas) < launch.ctas else ()
     return ValueCheck(problems, undecided, compared, notes)
+
+
+def _is_changed(tensor: Tensor) -> bool:
+    """Whether the interpreter stored another value."""
+    contents = tensor.contents
+    return contents is not None and not np.array_equal(contents.before.elements, contents.after.elements)
 
 
 def _select_ctas(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[NDArray[np.int64], bool]:

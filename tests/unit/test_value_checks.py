@@ -78,6 +78,8 @@ def test_an_exact_sum_has_no_tolerance_beyond_one_unit() -> None:
     assert problem.message.startswith("out_ptr[4000]: ")
     without = {name: replace(v, contents=None) if isinstance(v, Tensor) else v for name, v in arguments.items()}
     assert _check(loaded, grid, without).undecided == ("values: no results were recorded",)
+    nothing = {**arguments, "n": 0, "out_ptr": _tensor(out, out, "fp32")}
+    assert _check(loaded, grid, nothing) == ValueCheck()  # both store nothing
 
 
 @pytest.mark.long
