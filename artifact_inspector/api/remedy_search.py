@@ -106,9 +106,9 @@ def search_remedies(
         spent: processor seconds that the diagnosis took; each check takes about as many.
         progress: called with the best change so far, and with the one that is compiled.
     """
-    (entry, request), found = pair, RemedySearch((), 0, "")
+    (entry, request), faster = pair, RemedySearch((), 0, "")
     if diagnosis.causes and (diagnosis.microseconds is None or entry.target is None):
-        found = RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
+        faster = RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
     elif diagnosis.causes:
         try:
             record = recorded_compile(entry)
@@ -120,13 +120,13 @@ def search_remedies(
             )  # fmt: skip
             with limit_simulation(budget):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
-                found = search.verified(budget)
+                faster = search.verified(budget)
         except (UsageError, CompileError) as error:
-            found = RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
+            faster = RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
     if kernel is None or any(note.startswith(ASSUMED) for note in request.notes):
-        return found
+        return faster
     with limit_simulation(budget * _MASK_SHARE):
-        return with_mask_remedy(pair, found, kernel, make_disassembler([entry]))
+        return with_mask_remedy(pair, faster, kernel, make_disassembler([entry]))
 
 
 class _Search:

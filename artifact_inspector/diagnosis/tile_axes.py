@@ -40,7 +40,7 @@ def find_tile_axes(source: str, kernel: str) -> dict[str, tuple[int, ...]]:
                 if not set(products).isdisjoint(texts) and any(f"tl.arange(0, {name})" in text for text in texts):
                     axes.setdefault(name, set()).add(axis)
     text = KernelText(source, function, {}, is_blackwell=False)
-    return {name: tuple(sorted(found)) for name, found in axes.items() if not _is_combined(text, name)}
+    return {name: tuple(sorted(numbers)) for name, numbers in axes.items() if not _is_combined(text, name)}
 
 
 def _is_combined(text: KernelText, name: str) -> bool:
