@@ -59,7 +59,7 @@ def with_mask_remedy(
     (report,) = check_launches([pair], disassemble)
     if not _lacks_masks(pair[0], report, kernel):
         return search
-    lines = sorted({one.site.source_line for one in report.problems if one.missing_mask})
+    lines = sorted({problem.site.source_line for problem in report.problems if problem.missing_mask})
     masked = _add_masks(pair, report.problems, kernel, disassemble)
     where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
     if not masked.patch:
@@ -72,7 +72,7 @@ def with_mask_remedy(
 
 def _lacks_masks(entry: Artifact, report: MemoryReport, kernel: str) -> bool:
     is_named = entry.display_name == kernel.rpartition(":")[2]
-    return is_named and any(one.missing_mask for one in report.problems)
+    return is_named and any(problem.missing_mask for problem in report.problems)
 
 
 def _add_masks(
@@ -99,7 +99,7 @@ def _add_masks(
         except InspectorError as error:
             return MaskedKernel(reason=error.message)
         again = check_launches([current], disassemble)[0]
-        if again.undecided or any(one.check is Check.OUT_OF_BOUNDS for one in again.problems):
+        if again.undecided or any(problem.check is Check.OUT_OF_BOUNDS for problem in again.problems):
             return MaskedKernel(reason="the kernel still leaves its tensors")
         if not compare_results((Path(path), changed), name, request, entry.constants, Path(path).parent):
             return MaskedKernel(reason="equal results could not be shown in Triton's interpreter")

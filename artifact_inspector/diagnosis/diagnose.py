@@ -58,10 +58,14 @@ def diagnose(
     request = assume_indices(candidate.artifact, candidate.request)
     model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
     least = LEAST_SHARE if model.time is not None else LEAST_INSTRUCTION_SHARE
-    attributions = join_lines(model, [one for rule in _RULES for one in rule(model)])
-    large = [one for one in attributions if one.weight >= least]
-    # without a large cause, the largest small one is better than none
-    small = [one for one in attributions if one.hidden_weight >= SMALL_SHARE and not one.kind.is_generic]
+    attributions = join_lines(model, [attribution for rule in _RULES for attribution in rule(model)])
+    large = [attribution for attribution in attributions if attribution.weight >= least]
+    # without a large cause, the largest small attribution is better than none
+    small = [
+        attribution
+        for attribution in attributions
+        if attribution.hidden_weight >= SMALL_SHARE and not attribution.kind.is_generic
+    ]
     return describe(model, large or ([max(small, key=lambda one: one.hidden_weight)] if small and model.time else []))
 
 
@@ -83,9 +87,15 @@ def microseconds_of(model: LaunchModel) -> float | None:
 def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
     """The diagnosis from all causes of a launch."""
     ordered = sorted(
-        attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -_urgency(one, attributions))
+        attributions,
+        key=lambda attribution: (
+            _rank(attribution, has_time=model.time is not None),
+            -_urgency(attribution, attributions),
+        ),
     )
-    causes = tuple(one.as_cause(explain_order(one, ordered[0])) for one in ordered[:MOST_CAUSES])
+    causes = tuple(
+        attribution.as_cause(explain_order(attribution, ordered[0])) for attribution in ordered[:MOST_CAUSES]
+    )
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
@@ -93,7 +103,7 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
     roofline_microseconds = (
         None if launch_time is None else launch_time.microseconds(model.sample, roofline_cycles(model, launch_time))
     )
-    is_small = any(one.kind is CauseKind.SMALL_LAUNCH for one in ordered)
+    is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
     notes = model.sample.launch.notes
     if time is not None and model.is_amd:
         notes += ("times are predicted from AMD's documented rates, and were not compared with a GPU",)

@@ -79,13 +79,14 @@ def proves_all_accesses(
         grid: axis → extent, for those that are a size.
     """
     named, _ = name_values(function)
-    if any(word in one.instruction.opcode for one in named for word in _UNREAD):
+    if any(word in operation.instruction.opcode for operation in named for word in _UNREAD):
         return False
     reader = _Reader(function, named, numbers)
     accesses = reader.accesses()
     return bool(accesses) and all(
-        one is not None and any(_is_inside(one, shape, reader.ends, grid) for shape in tensors.get(one.tensor, ()))
-        for one in accesses
+        access is not None
+        and any(_is_inside(access, shape, reader.ends, grid) for shape in tensors.get(access.tensor, ()))
+        for access in accesses
     )
 
 
@@ -106,15 +107,15 @@ class _Reader:
     def accesses(self) -> list[_Access | None]:
         """The accesses; None for one that cannot be read."""
         found: list[_Access | None] = []
-        for one in self._named:
-            opcode, reads = one.instruction.opcode, one.reads
+        for operation in self._named:
+            opcode, reads = operation.instruction.opcode, operation.reads
             position = _MASK_POSITION.get(opcode)
             if position is not None:
                 pointer = self.pointers.get(reads[0])
                 mask = self.masks.get(reads[position], ()) if len(reads) > position else ()
-                found.append(None if pointer is None else _Access(one, *pointer, mask))
-            elif one.results:
-                self._read(one.results[0], opcode, one.instruction.text, reads)
+                found.append(None if pointer is None else _Access(operation, *pointer, mask))
+            elif operation.results:
+                self._read(operation.results[0], opcode, operation.instruction.text, reads)
             elif opcode == "scf.for" and len(reads) > 3:
                 self._enter_loop(reads)
         return found
@@ -134,12 +135,14 @@ class _Reader:
             self.ends[f"range {result}"] = int(match[1])
         elif opcode == "arith.cmpi":
             self._compare(result, text, reads)
-        elif opcode == "arith.andi" and any(one in self.masks for one in reads):
-            self.masks[result] = tuple(part for one in reads for part in self.masks.get(one, ()))
+        elif opcode == "arith.andi" and any(operand in self.masks for operand in reads):
+            self.masks[result] = tuple(part for operand in reads for part in self.masks.get(operand, ()))
         elif opcode in _PASSING or opcode == "tt.expand_dims":
             self._pass(result, opcode, text, reads[0])
-        elif opcode in ("arith.addi", "arith.subi", "arith.muli") and all(one in self.values for one in reads[:2]):
-            left, right = (self.values[one] for one in reads[:2])
+        elif opcode in ("arith.addi", "arith.subi", "arith.muli") and all(
+            operand in self.values for operand in reads[:2]
+        ):
+            left, right = (self.values[operand] for operand in reads[:2])
             sign = -1 if opcode == "arith.subi" else 1
             self.values[result] = multiply(left, right) if opcode == "arith.muli" else add(left, right, sign)
         elif opcode == "tt.addptr" and reads[1] in self.values and (pointer := self.pointers.get(reads[0])):
@@ -147,9 +150,9 @@ class _Reader:
 
     def _compare(self, result: str, text: str, reads: Sequence[str]) -> None:
         match = _PREDICATE.search(text)
-        if match is None or not all(one in self.values for one in reads[:2]):
+        if match is None or not all(operand in self.values for operand in reads[:2]):
             return
-        left, right = (self.values[one] for one in reads[:2])
+        left, right = (self.values[operand] for operand in reads[:2])
         if match[1] in ("sgt", "sge", "ugt", "uge"):
             left, right = right, left
         if match[1][1:] in ("lt", "gt", "le", "ge"):
@@ -164,7 +167,7 @@ class _Reader:
             base, offset = self.pointers[source]
             self.pointers[result] = (base, self._along(offset, axis))
         if source in self.masks:
-            self.masks[result] = tuple(self._along(one, axis) for one in self.masks[source])
+            self.masks[result] = tuple(self._along(bound, axis) for bound in self.masks[source])
 
     def _along(self, value: Polynomial, axis: str | None) -> Polynomial:
         """The polynomial with ranges of another axis: one arange may be used for rows and for columns."""
@@ -172,8 +175,8 @@ class _Reader:
             return value
         renamed: Polynomial = {}
         for monomial, count in value.items():
-            names = tuple(sorted(f"{one} @{axis}" if one.startswith("range") else one for one in monomial))
-            for old, new in ((one, f"{one} @{axis}") for one in monomial if one.startswith("range")):
+            names = tuple(sorted(f"{factor} @{axis}" if factor.startswith("range") else factor for factor in monomial))
+            for old, new in ((factor, f"{factor} @{axis}") for factor in monomial if factor.startswith("range")):
                 self.ends[new] = self.ends[old]
             renamed = add(renamed, {names: count})
         return renamed

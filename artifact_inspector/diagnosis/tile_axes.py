@@ -24,7 +24,11 @@ def find_tile_axes(source: str, kernel: str) -> dict[str, tuple[int, ...]]:
     if function is None:
         return {}
     arguments = [*function.args.args, *function.args.kwonlyargs]
-    constants = {one.arg for one in arguments if one.annotation and "constexpr" in ast.unparse(one.annotation)}
+    constants = {
+        argument.arg
+        for argument in arguments
+        if argument.annotation and "constexpr" in ast.unparse(argument.annotation)
+    }
     values: dict[str, str] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
@@ -51,8 +55,8 @@ def _is_combined(text: KernelText, name: str) -> bool:
         if any(f"tl.arange(0, {name})" in ast.unparse(statement) for statement in statements)
     }
     for call in (call for kind in _COMBINING for call in calls_of(text.function, kind)):
-        axes = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "axis")]
-        numbers = [one.value for one in axes if isinstance(one, ast.Constant)]
+        axes = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
+        numbers = [axis.value for axis in axes if isinstance(axis, ast.Constant)]
         for one in ranges.keys() & text.reaching(call.args[0] if call.args else call):
             is_row = f"{one}[None, :]" in ranges[one]
             if not numbers or numbers[0] == int(is_row):

@@ -38,7 +38,7 @@ class Interpretation(NamedTuple):
 
 def storages_of(values: Sequence[Any]) -> dict[int, Any]:
     """Address → storage of each tensor among some arguments."""
-    return {int(one.untyped_storage().data_ptr()): one.untyped_storage() for one in _tensors(values)}
+    return {int(tensor.untyped_storage().data_ptr()): tensor.untyped_storage() for tensor in _tensors(values)}
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Any]:
@@ -56,7 +56,7 @@ def interpret_launch(
 ) -> Interpretation:
     """Run a launch in the interpreter; its tensors receive the results."""
     tensors = [*_tensors([*args, *options.values()])]
-    if any(one.is_meta for one in tensors):
+    if any(tensor.is_meta for tensor in tensors):
         return Interpretation(0, "a tensor has no data", {})
     storages = storages_of(tensors)
     sizes = {at: int(storage.nbytes()) for at, storage in storages.items()}
@@ -121,7 +121,9 @@ def _run(
     executor = interpreter.GridExecutor
     interpreted = interpreter.InterpretedFunction(function.fn)
     run = executor(interpreted.rewrite(), interpreted.arg_names, grid)
-    run.constexprs = [one.name for one in function.params if one.is_constexpr]  # also of an annotation as a string
+    run.constexprs = [
+        parameter.name for parameter in function.params if parameter.is_constexpr
+    ]  # also of an annotation as a string
     try:
         # results are copied back only at the end of a whole launch: here the tensors themselves are used
         run._init_args_hst = lambda given, named: (list(given), dict(named))
