@@ -191,10 +191,7 @@ class _RoundSearch:
             reached = self._reached(load)
             if reached:
                 # of several loops that read one buffer, its own comes first
-                blocks = self._blocks_of_loop(load)
-                self._anchor_of_load[load] = min(
-                    reached, key=lambda end: (end[0], self._flow.block_of[end[1]] not in blocks)
-                )
+                self._anchor_of_load[load] = min(reached, key=lambda end: (end[0], not self._is_next(load, end[1])))
             else:
                 without.append(load)
             if len(reached) > 1:
@@ -231,9 +228,11 @@ class _RoundSearch:
                 if len(reached) > 1:
                     shared.add(load)
 
-    def _blocks_of_loop(self, load: int) -> frozenset[int]:
-        loop = self._flow.loop_at(load)
-        return frozenset() if loop is None else self._flow.loops[loop].blocks
+    def _is_next(self, load: int, anchor: int) -> bool:
+        """True if an anchor is after a load in the load's own loop."""
+        loop, position = self._flow.loop_at(load), self._flow.position
+        blocks = frozenset() if loop is None else self._flow.loops[loop].blocks
+        return self._flow.block_of[anchor] in blocks and position[anchor] > position[load]
 
     def _nodes_feeding_computes(self, *, is_bound: bool) -> set[int]:
         """The nodes whose data a compute uses unchanged."""
