@@ -7,6 +7,7 @@ sequentially. After failures, a loop is tried less often.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -189,7 +190,10 @@ def _run_proven(
         count = min(most_iterations, expected - completed if expected > completed else most_iterations)
         phase = completed % len(changes)
         rotated_changes = changes[phase:] + changes[:phase]
-        hypothesis = IterationHypothesis(machine, rotated_changes, count, _STEP_MARGIN * loop.steps_taken, irregular)
+        has_many_lanes = count * machine.rows * machine.threads > MOST_LANES
+        arrays = loop.steps_taken // _STEPS_PER_ARRAY if has_many_lanes else sys.maxsize
+        steps = _STEP_MARGIN * loop.steps_taken
+        hypothesis = IterationHypothesis(machine, rotated_changes, count, steps, arrays, irregular)
         proven = hypothesis.run(allows_rerun=loop.may_settle) if count >= FEWEST_ITERATIONS else 0
         if hypothesis.irregular:
             loop.settle_failures += 1 if proven < FEWEST_ITERATIONS else -1 if proven == count else 0
