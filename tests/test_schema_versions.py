@@ -176,7 +176,7 @@ def test_a_changed_fact_of_a_baseline_of_version_1_fails(tmp_path: Path) -> None
         kernel["digests"] = {}
         for row in kernel["facts"]:
             if row["key"].endswith("in_flight.covered"):
-                row["value"] = 101  # now less, which is worse
+                row["value"] = 200  # now half, which is worse
     path = tmp_path / "baseline.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")

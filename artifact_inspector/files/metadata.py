@@ -156,7 +156,7 @@ def _read_metadata(path: File, report_problem: ReportProblem) -> dict[str, objec
 
 
 def _share_texts(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; its texts are kept once for all kernels, whose metadata differ little: 40 % of a list's memory."""
+    """A JSON object; its texts are kept once for all kernels, whose metadata differ little: 40 % of their memory."""
     return {sys.intern(key): sys.intern(value) if type(value) is str else value for key, value in pairs}
 
 

@@ -73,11 +73,10 @@ RULES: tuple[Rule, ...] = tuple(
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """The findings of a kernel, found once: the most important first, warnings before notes."""
-    return kernel.derive("findings", lambda: _apply_rules(kernel))
-
-
-def _apply_rules(kernel: KernelFacts) -> tuple[Finding, ...]:
-    return _in_order(((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel)), kernel)
+    return kernel.derive(
+        "findings",
+        lambda: _in_order(((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel)), kernel),
+    )
 
 
 def _apply_rule(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:

@@ -118,7 +118,7 @@ def grid_factors(
 def _candidates(
     loaded: LoadedKernel, launch: KernelLaunch, names: Mapping[int, Sequence[str]], tiles: Mapping[str, int]
 ) -> Iterator[dict[int, int]]:
-    """The sizes to try: each size alone, then all together, then one beyond 32-bit offsets."""
+    """The sizes to try: each size by itself, then all at once, then one beyond 32-bit offsets."""
     recorded = {value: value for value in names}
     divisors = {
         value: max((p.divisibility for p in loaded.parameters if p.argument in names[value]), default=1)

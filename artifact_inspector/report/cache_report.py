@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.artifact import LAUNCH_RECORD, LINKED_DIRECTORY
+from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.findings import Severity, find_findings
@@ -90,7 +90,7 @@ class CacheReport:
             yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
             yield self._title()
-            yield from worst_block(self.cache.title, kernels, has_launches=self._has_launches)
+            yield from worst_block(self.cache.title, kernels, others=self.cache.others)
             yield Overview(kernels, len(shown_kernels))
             shown_kernels = kernels
         else:
@@ -114,10 +114,6 @@ class CacheReport:
             return self.limit or None
         return max(MIN_ROWS, 2 * console.size.height - NON_ROW_LINES) if console.is_terminal else None
 
-    @property
-    def _has_launches(self) -> bool:
-        return any(other_file.kind == LAUNCH_RECORD for other_file in self.cache.others)
-
     def _title(self) -> Text:
         count, total = len(self.kernels), len(self.cache.entries)
         text = f"{count} {plural('kernel', count)}" if count == total else f"{count} of {total} kernels"
@@ -130,7 +126,7 @@ class CacheReport:
         if len(kernels) > 1:
             labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
-        worst = () if self.is_sorted else tuple(worst_block(self.cache.title, kernels, has_launches=self._has_launches))
+        worst = () if self.is_sorted else tuple(worst_block(self.cache.title, kernels, others=self.cache.others))
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
             for target in self.other_targets

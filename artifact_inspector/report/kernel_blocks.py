@@ -16,6 +16,7 @@ from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import LAUNCH_RECORD, OtherFile
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.model import RemarkKind, Stage
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.matrix import Variant
 
 
-def worst_block(cache: str, kernels: Sequence[KernelFacts], *, has_launches: bool = False) -> Iterator[Text]:
+def worst_block(cache: str, kernels: Sequence[KernelFacts], *, others: Sequence[OtherFile] = ()) -> Iterator[Text]:
     """The first kernel with what limits it, and the command that explains it.
 
     Args:
-        has_launches: launches are on record: if no finding says what limits a kernel, their times do.
+        others: further files. If no finding says what limits a kernel, the times of launches on record do.
     """
     sentence = describe_limit(kernels)
     if sentence is not None:
         yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
         yield next_command(Path(cache), kernels[0].artifact.hash[:8])
-    elif has_launches:
+    elif any(other_file.kind == LAUNCH_RECORD for other_file in others):
         yield Text("\nNo finding says what limits a kernel; the predicted times of the launches on record do.")
         yield next_command("predict", Path(cache))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -278,7 +277,8 @@ def cut_row(row: Cells, name: int, variant: int, verdict: int, limits: int) -> C
     """A row with name, variant, verdict and limits cut to so many characters; the hash still identifies it."""
     phrase, limited = Text.assemble(row["verdict"]), Text.assemble(row["what limits it"])
     if len(phrase) > verdict:  # `grouped` rather than `grouped {1 2}{…`
-        phrase.right_crop(len(phrase) - len(re.split(r" ?[({]", phrase.plain)[0]))
+        brackets = [at for at, letter in enumerate(phrase.plain) if letter in "({"]
+        phrase.right_crop(len(phrase) - len(phrase.plain[: brackets[0]].rstrip()) if brackets else 0)
     phrase.truncate(verdict, overflow="ellipsis")
     if len(limited) > limits:
         limited.plain = shorten(limited.plain, limits - 2)

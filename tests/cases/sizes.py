@@ -28,8 +28,9 @@ def unmasked_depth(a, b, c, m, n, k, bm: tl.constexpr, bn: tl.constexpr, bk: tl.
     tl.store(c + rows[:, None] * n + columns, total, mask=(rows[:, None] < m) & (columns < n))
 
 
-x = torch.randn(1024, device="cuda")
-masked[(4,)](x, torch.empty_like(x), 1024, 256)
-unmasked[(4,)](x, torch.empty_like(x), 1024, 256)
-a, b = torch.randn(130, 96, device="cuda").half(), torch.randn(96, 70, device="cuda").half()
-unmasked_depth[(3, 3)](a, b, torch.empty(130, 70, device="cuda"), 130, 70, 96, bm=64, bn=32, bk=32)
+if __name__ == "__main__":
+    x = torch.randn(1024, device="cuda")
+    masked[(4,)](x, torch.empty_like(x), 1024, 256)
+    unmasked[(4,)](x, torch.empty_like(x), 1024, 256)
+    a, b = torch.randn(130, 96, device="cuda").half(), torch.randn(96, 70, device="cuda").half()
+    unmasked_depth[(3, 3)](a, b, torch.empty(130, 70, device="cuda"), 130, 70, 96, bm=64, bn=32, bk=32)

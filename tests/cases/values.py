@@ -32,10 +32,11 @@ def mix(x, y, out, order, total, block: tl.constexpr):
     tl.atomic_add(total + at % 4, a)
 
 
-for dtype in (torch.float16, torch.bfloat16, torch.float32):
-    a, b = torch.randn(64, 96, device="cuda").to(dtype), torch.randn(96, 64, device="cuda").to(dtype)
-    product[(1,)](a, b, torch.empty(64, 64, device="cuda", dtype=dtype), 64, 64, 96, 32)
-    x = torch.randn(3, 100, device="cuda").to(dtype)
-    normalize[(3,)](x, torch.empty_like(x), 100, 128)
-x, y = torch.randn(512, device="cuda"), torch.randn(512, device="cuda")
-mix[(4,)](x, y, torch.empty_like(x), torch.empty_like(y), torch.zeros(4, device="cuda"), 128)
+if __name__ == "__main__":
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        a, b = torch.randn(64, 96, device="cuda").to(dtype), torch.randn(96, 64, device="cuda").to(dtype)
+        product[(1,)](a, b, torch.empty(64, 64, device="cuda", dtype=dtype), 64, 64, 96, 32)
+        x = torch.randn(3, 100, device="cuda").to(dtype)
+        normalize[(3,)](x, torch.empty_like(x), 100, 128)
+    x, y = torch.randn(512, device="cuda"), torch.randn(512, device="cuda")
+    mix[(4,)](x, y, torch.empty_like(x), torch.empty_like(y), torch.zeros(4, device="cuda"), 128)

@@ -14,7 +14,7 @@ import pytest
 from test_breaks import run_check
 from test_decisive import describe
 from unseen_changes import BREAKS, IMPROVEMENTS, Change
-from unseen_pairs import PAIRS
+from unseen_comparisons import PAIRS
 from unseen_requests import KERNELS
 
 from artifact_inspector.comparison.corpus import compare_candidates

@@ -36,6 +36,7 @@ _ARCHITECTURES = {
     "V100": "sm_70", "T4": "sm_75", "A100": "sm_80", "A30": "sm_80", "A10": "sm_86", "RTX 4090": "sm_89", "L4": "sm_89",
     "L40S": "sm_89", "H100": "sm_90", "H200": "sm_90", "B200": "sm_100", "RTX 5090": "sm_120", "MI250X": "gfx90a",
     "MI210": "gfx90a", "MI300A": "gfx942", "MI325X": "gfx942", "MI300X": "gfx942", "MI350X": "gfx950", "MI355X": "gfx950",
+    "MI50": "gfx906", "MI100": "gfx908",
 }  # fmt: skip
 _UNSTATED_CLOCK = ("H100 NVL", "H200 NVL", "B200")
 """No source states the clock of their peaks."""

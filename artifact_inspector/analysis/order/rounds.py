@@ -189,8 +189,9 @@ class _RoundSearch:
         without: list[int] = []
         for load in self._loads:
             reached = self._reached(load)
-            if reached:
-                # of several loops that read one buffer, its own comes first
+            if len(reached) == 1:
+                self._anchor_of_load[load] = reached[0]
+            elif reached:  # of several loops that read one buffer, its own comes first
                 self._anchor_of_load[load] = min(reached, key=lambda end: (end[0], not self._is_next(load, end[1])))
             else:
                 without.append(load)

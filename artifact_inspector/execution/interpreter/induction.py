@@ -73,8 +73,8 @@ class _IterationsDiverged(Exception):  # noqa: N818 - no error: the iterations b
 class _SpeculativeMachine(Machine):
     """The machine on which iterations run as if they were further CTAs.
 
-    Every iteration may hold other values in a register whose lanes are partly unknown. Such an array has all lanes of all
-    iterations: with many of them the iterations cost more than one by one (a scan: 16 s instead of 0.3 s).
+    Every iteration may hold other values in a register whose lanes are partly unknown. Such an array has all lanes of
+    all iterations: with many of them the iterations cost more than one by one (a scan: 16 s instead of 0.3 s).
     """
 
     remaining_arrays = sys.maxsize

@@ -51,8 +51,8 @@ def half_pair_readers(operands: Sequence[SassOperand], source: FloatFormat) -> l
     return readers
 
 
-def _constant_reader(word: int) -> op.Reader:
-    return lambda _machine: word
+def _constant_reader(register: int) -> op.Reader:
+    return lambda _machine: register
 
 
 def _literal_bits(operand: SassOperand, source: FloatFormat) -> int:
@@ -69,19 +69,19 @@ def _half_reader(operand: SassOperand, source: FloatFormat) -> op.Reader:
     reader = op.word_reader(operand._replace(is_negated=False, is_absolute=False))
     is_float32 = "F32" in suffixes
 
-    def pick(word: Known) -> Known:
-        word = np.asarray(word, np.int64)
+    def pick(register: Known) -> Known:
+        register = np.asarray(register, np.int64)
         if "H0_H0" in suffixes:
-            word = (word & 0xFFFF) * 0x10001
+            register = (register & 0xFFFF) * 0x10001
         elif "H1_H1" in suffixes:
-            word = (word >> 16 & 0xFFFF) * 0x10001
+            register = (register >> 16 & 0xFFFF) * 0x10001
         if operand.is_absolute:
-            word = word & 0x7FFF7FFF
+            register = register & 0x7FFF7FFF
         if operand.is_negated:
-            word = word ^ 0x80008000
+            register = register ^ 0x80008000
         if "H0_NH1" in suffixes:
-            word = word ^ 0x80000000
-        return word if word.ndim else int(word)
+            register = register ^ 0x80000000
+        return register if register.ndim else int(register)
 
     if is_float32 or any(suffix.startswith("H") and suffix not in ("H0_H0", "H1_H1", "H0_NH1") for suffix in suffixes):
         return lambda machine: machine.unknown_value("a half that is not modelled")
@@ -109,7 +109,7 @@ def _build_half_arithmetic(function: Callable[..., Doubles]) -> op.RunBuilder:
 
             def compute(*words: Known) -> Known:
                 def of_halves(shift: int) -> IntArray:
-                    parts = [numbers_of(np.asarray(word, np.int64) >> shift, source) for word in words]
+                    parts = [numbers_of(np.asarray(register, np.int64) >> shift, source) for register in words]
                     with np.errstate(all="ignore"):
                         if rounding.is_random and len(parts) == 3:  # others may round the product
                             parts = [rounding.to_format(parts[0] * parts[1], source), np.float64(1), parts[2]]
@@ -135,7 +135,7 @@ def _build_half_min_max(statement: SassStatement) -> op.StepRun:
 
         def compute(a: Known, b: Known) -> Known:
             def of_halves(shift: int) -> IntArray:
-                x, y = (numbers_of(np.asarray(word, np.int64) >> shift, source) for word in (a, b))
+                x, y = (numbers_of(np.asarray(register, np.int64) >> shift, source) for register in (a, b))
                 return bits_of(functions[0 if smaller else 1](x, y), source)
 
             return _as_word(of_halves(16) << 16 | of_halves(0))
@@ -187,7 +187,7 @@ def _build_half_compare(statement: SassStatement) -> op.StepRun:
                 continue
 
             def compare(a: Known, b: Known, shift: int = shift) -> Known:
-                x, y = (numbers_of(np.asarray(word, np.int64) >> shift, source) for word in (a, b))
+                x, y = (numbers_of(np.asarray(register, np.int64) >> shift, source) for register in (a, b))
                 return _compare(name or "EQ", x, y)
 
             _write_comparison(machine, statement, target, apply(compare, *words), combine(machine))
@@ -223,9 +223,9 @@ def _build_pack(statement: SassStatement) -> op.StepRun:
 
         def pack(high: Known, low: Known, kept: Known = 0) -> Known:
             parts = []
-            for word in (high, low):
+            for register in (high, low):
                 number = rounding.to_format(
-                    numbers_of(np.asarray(word, np.int64), FLOAT32), target, towards_zero=towards_zero
+                    numbers_of(np.asarray(register, np.int64), FLOAT32), target, towards_zero=towards_zero
                 )
                 parts.append(bits_of(number, target))
             packed = parts[0] << target.bits | parts[1]
@@ -245,8 +245,8 @@ def _build_unpack(
     operand = statement.operands[at]
     reader, shift = op.word_reader(operand), 16 if "H1" in operand.suffixes else 0
 
-    def unpack(word: Known) -> Known:
-        bits = np.asarray(word, np.int64) >> shift
+    def unpack(register: Known) -> Known:
+        bits = np.asarray(register, np.int64) >> shift
         low, high = (bits_of(numbers_of(bits >> by, source), target) for by in (0, 8))
         return _as_word(high << 16 | low)
 
@@ -267,8 +267,8 @@ def _build_convert(statement: SassStatement) -> op.StepRun:
     def run(machine: Machine) -> None:
         rounding = machine.memory.rounding
 
-        def convert(word: Known) -> Known:
-            bits = np.asarray(word, np.int64)
+        def convert(register: Known) -> Known:
+            bits = np.asarray(register, np.int64)
             number = bits.view(np.float64) if kinds[1] == "F64" else numbers_of(bits >> shift, FORMATS[kinds[1]])
             if kinds[0] == "F64":
                 return _as_word(number.view(np.int64))
@@ -297,7 +297,7 @@ def _build_round(statement: SassStatement) -> op.StepRun:
     return op.write_run(
         name,
         lambda machine: apply(
-            lambda word: _as_word(bits_of(function(numbers_of(np.asarray(word, np.int64), FLOAT32)), FLOAT32)),
+            lambda register: _as_word(bits_of(function(numbers_of(np.asarray(register, np.int64), FLOAT32)), FLOAT32)),
             reader(machine),
         ),
     )
@@ -330,8 +330,8 @@ def _double_reader(operand: SassOperand) -> op.Reader:
         return lambda _machine: bits
     reader = op.wide_reader(operand._replace(is_negated=False, is_absolute=False))
 
-    def change(word: Known) -> Known:
-        bits = np.asarray(word, np.int64)
+    def change(register: Known) -> Known:
+        bits = np.asarray(register, np.int64)
         if operand.is_absolute:
             bits = bits & 0x7FFFFFFFFFFFFFFF
         if operand.is_negated:
@@ -369,7 +369,7 @@ def _build_float_pair(function: Callable[..., Doubles]) -> op.RunBuilder:
             rounding = machine.memory.rounding
 
             def compute(*words: Known) -> Known:
-                parts = [numbers_of(np.asarray(word, np.int64), FLOAT32) for word in words]
+                parts = [numbers_of(np.asarray(register, np.int64), FLOAT32) for register in words]
                 with np.errstate(all="ignore"):
                     if rounding.is_random and len(parts) == 3:  # others may round the product
                         parts = [rounding.to_format(parts[0] * parts[1], FLOAT32), np.float64(1), parts[2]]
@@ -420,9 +420,9 @@ def build_approximation(statement: SassStatement) -> op.StepRun:
     def run(machine: Machine) -> None:
         rounding = machine.memory.rounding
 
-        def compute(word: Known) -> Known:
+        def compute(register: Known) -> Known:
             with np.errstate(all="ignore"):
-                result = np.asarray(function(numbers_of(np.asarray(word, np.int64), FLOAT32)))
+                result = np.asarray(function(numbers_of(np.asarray(register, np.int64), FLOAT32)))
                 result = rounding.approximate(result, relative_error, absolute_error)
                 return _as_word(bits_of(result, FLOAT32))
 
@@ -440,14 +440,14 @@ def _build_transpose(statement: SassStatement) -> op.StepRun:
     name, _, at = op.destinations(statement, 0)
     reader = op.word_reader(statement.operands[at])
 
-    def transpose(machine: Machine, word: Known) -> Known:
-        shape = (np.shape(word)[0] if np.ndim(word) == 2 else 1, machine.threads)
-        words = np.broadcast_to(np.asarray(word, np.int64), shape).reshape(shape[0], -1, 8, 4)
+    def transpose(machine: Machine, register: Known) -> Known:
+        shape = (np.shape(register)[0] if np.ndim(register) == 2 else 1, machine.threads)
+        words = np.broadcast_to(np.asarray(register, np.int64), shape).reshape(shape[0], -1, 8, 4)
         matrix = np.stack((words & 0xFFFF, words >> 16 & 0xFFFF), axis=-1).reshape(*words.shape[:2], 8, 8)
         swapped = np.swapaxes(matrix, 2, 3).reshape(*words.shape, 2)
         return np.asarray(swapped[..., 0] | swapped[..., 1] << 16, np.int64).reshape(shape)
 
-    return op.write_run(name, lambda machine: apply(lambda word: transpose(machine, word), reader(machine)))
+    return op.write_run(name, lambda machine: apply(lambda register: transpose(machine, register), reader(machine)))
 
 
 def _multiply_add(a: Doubles, b: Doubles, c: Doubles) -> Doubles:

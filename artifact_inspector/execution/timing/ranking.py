@@ -397,7 +397,10 @@ def estimate_candidate(
     """The estimate for one candidate; the arguments are those of `rank_launches` and `estimate_launch`."""
     budget = current_budget()
     if budget is not None and budget.is_spent():
-        return RankedLaunch(0, candidate.artifact.hash, "", None, None, {}, True, None, None, (budget.reason,))
+        return RankedLaunch(
+            launch=0, hash=candidate.artifact.hash, label="", score=None, bottleneck=None, terms={}, fits=True,
+            blocks=None, waves=None, missing_inputs=(budget.reason,),
+        )  # fmt: skip
     with without_collection():
         loaded, launch = load_candidate(candidate, disassemble)
         target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")

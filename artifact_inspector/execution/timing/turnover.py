@@ -1,7 +1,7 @@
 """The CTAs of a multiprocessor, warp by warp, from the start of a launch to its end.
 
 Each CTA that ends is replaced. Warps follow the control codes, wait for scoreboards and barriers, take turns on their
-schedulers and queue at the shared units; of those that wait for room in the queue of the load/store unit, the oldest
+schedulers and queue at the shared units; of those that wait for an entry of the load/store unit's queue, the oldest
 issues first. So it matters when a CTA loads and when it computes: a queueing network only knows how much of each.
 """
 
