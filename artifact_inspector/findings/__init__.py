@@ -6,6 +6,7 @@ A finding states the problem, its location and its cost. The page of its rule ex
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -73,10 +74,8 @@ RULES: tuple[Rule, ...] = tuple(
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """The findings of a kernel, found once: the most important first, warnings before notes."""
-    return kernel.derive(
-        "findings",
-        lambda: _in_order(((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel)), kernel),
-    )
+    findings_by_rule = ((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel))
+    return kernel.derive("findings", partial(_in_order, findings_by_rule, kernel))
 
 
 def _apply_rule(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:

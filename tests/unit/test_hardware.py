@@ -56,7 +56,7 @@ def test_every_rate_times_units_and_clock_is_the_peak_of_the_data_sheet(pattern:
         return
     cycles = product.multiprocessors * product.megahertz * 1e6
     for unit, operand in {"fp16": "f16", "fp8": "f8", "fp4": "f4", "tf32": "tf32"}.items():
-        if unit in peaks.flops:
+        if unit in peaks.flops and rates.matrix:  # gfx906 has no matrix unit
             rate = matrix_rate(rates, peaks.product, operand, "f32")
             assert 2 * rate * cycles == pytest.approx(peaks.flops[unit], rel=0.04), unit
     lanes = [rate for rate in (rates.fma32, rates.fma32_packed) if rate is not None]
