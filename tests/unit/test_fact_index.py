@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.digests import snapshot_files
 from artifact_inspector.files.index import INDEX_VARIABLE, Index
-from artifact_inspector.findings import Finding
+from artifact_inspector.findings import Finding, Rule
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
 from artifact_inspector.report.cache_report import CacheReport
@@ -476,14 +476,15 @@ def test_a_kernel_that_was_read_leaves_no_cycles() -> None:
 def test_the_row_of_a_kernel_is_made_once(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[str] = Counter()
 
-    real = findings._apply_rules
+    real = findings._in_order
 
-    def found(kernel: KernelFacts) -> tuple[Finding, ...]:
-        made[kernel.artifact.directory] += 1
-        return real(kernel)
+    def found(ranked: Iterable[tuple[Rule, Finding]], kernel: KernelFacts | None = None) -> tuple[Finding, ...]:
+        if kernel is not None:
+            made[kernel.artifact.directory] += 1
+        return real(ranked, kernel)
 
     recall(cache, index, CacheReport.view)
-    monkeypatch.setattr(findings, "_apply_rules", found)
+    monkeypatch.setattr(findings, "_in_order", found)
     kernels = recall(cache, index, CacheReport.view)
     assert to_text(CacheReport(open_cache(cache), kernels, is_narrowed=False), 200)
     assert made == Counter(kernel.artifact.directory for kernel in kernels)
