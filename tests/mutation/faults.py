@@ -1,7 +1,7 @@
 """Small faults: what can be put into a module of the packages in `ROOMS`, and how it gets there.
 
-A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
-arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`.
+A mutant is one change: a comparison turned, a constant moved by one, a condition negated, an arithmetic or boolean
+operator exchanged, a `return` emptied, `continue` for `break`, a call, an assignment to a part or a `raise` deleted.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def sites(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             yield node, "return None"
         elif isinstance(node, ast.Continue):
             yield node, "continue → break"
+        elif is_effect(node):
+            yield node, "statement deleted"
 
 
 def is_text(node: ast.BinOp) -> bool:
@@ -68,6 +70,15 @@ def is_text(node: ast.BinOp) -> bool:
     return any(
         isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and not isinstance(part.value, int))
         for part in parts
+    )
+
+
+def is_effect(node: ast.AST) -> bool:
+    """A statement that assigns no name: without it the code still runs."""
+    if isinstance(node, ast.Assign):
+        return not any(isinstance(target, ast.Name | ast.Tuple) for target in node.targets)
+    return isinstance(node, ast.AugAssign | ast.Raise) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     )
 
 
@@ -95,14 +106,16 @@ def change(node: Any) -> None:
         node.value = ast.Constant(None)
 
 
-class Break(ast.NodeTransformer):
-    """One `continue` as `break`."""
+class Exchange(ast.NodeTransformer):
+    """One statement for another."""
 
     def __init__(self, wanted: ast.AST) -> None:
         self.wanted = wanted
 
-    def visit_Continue(self, node: ast.Continue) -> ast.AST:
-        return ast.copy_location(ast.Break(), node) if node is self.wanted else node
+    def visit(self, node: ast.AST) -> Any:
+        if node is not self.wanted:
+            return self.generic_visit(node)
+        return ast.copy_location(ast.Break() if isinstance(node, ast.Continue) else ast.Pass(), node)
 
 
 def parsed(path: Path) -> ast.Module:
@@ -134,8 +147,8 @@ def code_of(mutant: Mutant) -> CodeType:
     """The module with its fault."""
     tree: ast.AST = parsed(ROOT / mutant.file)
     node = site_of(mutant, tree)
-    if isinstance(node, ast.Continue):
-        tree = Break(node).visit(tree)
+    if isinstance(node, ast.Continue) or is_effect(node):
+        tree = Exchange(node).visit(tree)
     else:
         change(node)
     return compiled(tree, mutant.file)
