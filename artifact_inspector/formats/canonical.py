@@ -178,17 +178,27 @@ _COUNT = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
 _MARK = re.compile(r"\$L__(?:tmp|func_)\w*:|\.(?:loc|file)\b")
 
 
+_SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
+_DEBUG_SECTION = re.compile(r'\.section "?\.(?:rela?\.)?(?:nv_)?debug')
+
+
+def _assembly_lines(text: str, clean: Callable[[str], str], *, has_braces: bool = False) -> Iterator[str]:
+    """The cleaned lines outside of debug sections, which end at the next section or, with braces, at their brace."""
+    in_debug_section = False
+    for raw in text.splitlines():
+        line = " ".join(clean(raw).split())
+        if line and _SECTION.match(line):
+            in_debug_section = _DEBUG_SECTION.match(line) is not None
+        if line and not in_debug_section:
+            yield line
+        elif has_braces and line.endswith("}"):
+            in_debug_section = False
+
+
 def _ptx_lines(text: str) -> Iterator[str]:
     """PTX without the numbers of virtual registers, labels and locations."""
     names = NameNumbering()
-    in_debug_section = False
-    for raw in text.splitlines():
-        line = " ".join(raw.partition("//")[0].split())
-        if not line:
-            continue
-        if in_debug_section or line.startswith(".section .debug"):
-            in_debug_section = line[-1] != "}"
-            continue
+    for line in _assembly_lines(text, lambda raw: raw.partition("//")[0], has_braces=True):
         if _MARK.match(line) or _COUNT.fullmatch(line):
             continue
         if ".entry " in line or ".func " in line:
@@ -203,7 +213,6 @@ _USER_REGISTER_COUNT = re.compile(r"^[ \t]*\.amdhsa_user_sgpr_count[ \t]+(\d{1,9
 _BY_NUMBER = re.compile(r"^[ \t]*(?:s_swappc|s_call|s_setpc|[vs]_movrel|s_set_gpr_idx)", re.M)
 """Calls, whose convention fixes register numbers, and accesses with computed register numbers."""
 _AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp\d+|func_\w+\d):$")
-_SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
 MAX_SYSTEM_REGISTERS = 8
 """Scalar registers after a kernel's user registers that may be initialised: three workgroup IDs, the workgroup
 information, the scratch offset, and a reserve."""
@@ -221,7 +230,7 @@ def _amdgcn_lines(text: str) -> Iterator[str]:
     )
     can_rename = bool(initialised) and _BY_NUMBER.search(text) is None
     first = {"s": max(initialised, default=0) + MAX_SYSTEM_REGISTERS, "v": WORK_ITEM_REGISTERS, "a": 0}
-    in_kernel = in_debug_section = False
+    in_kernel = False
     names, operands = NameNumbering(), dict[str, str]()
 
     def rename_operand(match: re.Match[str]) -> str:
@@ -240,17 +249,11 @@ def _amdgcn_lines(text: str) -> Iterator[str]:
             return match[0]
         return "+".join(f"{kind}{n}" if n < first[kind] else f"{kind}{names[f'{kind}{n}']}" for n in numbers)
 
-    for raw in text.splitlines():
-        is_quoted = '"' in raw
-        line = " ".join((raw if is_quoted else raw.partition(";")[0]).split())
-        if not line or _AMDGCN_DROPPED.match(line):
-            continue
-        if _SECTION.match(line):
-            in_debug_section = ".debug" in line
-        if in_debug_section:
+    for line in _assembly_lines(text, lambda raw: raw if '"' in raw else raw.partition(";")[0]):
+        if _AMDGCN_DROPPED.match(line):
             continue
         if line[0] == ".":
-            yield line if is_quoted else _LOCAL_LABEL.sub(lambda match, names=names: names[match[0]], line)  # type: ignore[misc]
+            yield line if '"' in line else _LOCAL_LABEL.sub(lambda match, names=names: names[match[0]], line)  # type: ignore[misc]
             continue
         if line.endswith(":"):
             in_kernel, names, operands = line[:-1] in kernels, NameNumbering(), {}
@@ -266,14 +269,8 @@ _ADDRESS = re.compile(r"/\*[0-9a-f]+\*/")
 def _sass_lines(text: str) -> Iterator[str]:
     """SASS without addresses, labels and locations. Registers stay: operands span them without naming them."""
     names = NameNumbering()
-    in_debug_section = False
-    for raw in text.splitlines():
-        line = " ".join(_ADDRESS.sub("", raw).split())
-        if not line or line.startswith("//"):
-            continue
-        if line.startswith(".section"):
-            in_debug_section = "debug" in line
-        if not in_debug_section:
+    for line in _assembly_lines(text, lambda raw: _ADDRESS.sub("", raw)):
+        if not line.startswith("//"):
             yield _SASS.sub(lambda match: names[match[0]], line)
 
 

@@ -307,6 +307,12 @@ def test_code_behind_a_debug_section_counts() -> None:
     assert not alike(text.format(1, 5), text.format(1, 6), Stage.PTX)
 
 
+def test_a_kernel_whose_name_begins_with_debug_is_code() -> None:
+    text = '.section .debug_frame,"",@progbits\n.byte 0x1\n.section .text.debug_sum,"ax",@progbits\nFADD R0, R1, {} ;'
+    assert canonical_text(text.format("R2"), Stage.SASS) != canonical_text(text.format("R3"), Stage.SASS)
+    assert ".byte" not in canonical_text(text, Stage.SASS)
+
+
 def test_what_a_kernel_asks_the_hardware_for_counts() -> None:
     text = "k:\n\ts_endpgm\n\t.section .rodata\n\t.long {}\n\t.amdhsa_kernel k\n\t.amdhsa_next_free_vgpr {}\n"
     assert not alike(text.format(1, 40), text.format(1, 41), Stage.AMDGCN)
