@@ -62,7 +62,6 @@ FILLERS = frozenset(
         "together",
         "answer",
         "words",
-        "word",
         "thing",
         "way",
         "ways",

@@ -6,12 +6,13 @@ that one instruction makes, apart from float32 operands whose exponents differ b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Doubles: TypeAlias = NDArray[np.float64]
 Bits: TypeAlias = NDArray[np.int64]
@@ -76,6 +77,12 @@ class Rounding:
             result = np.ldexp(rounded, scale)
             return np.asarray(np.where(np.abs(result) > target.largest, np.copysign(np.inf, result), result))
 
+    def split_fused(self, operands: Sequence[Doubles], target: FloatFormat) -> Sequence[Doubles]:
+        """The operands of a·b + c; rounded at random, with one rounded product, because others may round it."""
+        if self._random is None or len(operands) != 3:
+            return operands
+        return (self.to_format(np.asarray(operands[0] * operands[1]), target), np.ones(()), operands[2])
+
     def approximate(self, values: Doubles, relative_error: float, absolute_error: float | Doubles = 0.0) -> Doubles:
         """Results of an approximation that is off by at most an error."""
         if self._random is None:
@@ -109,7 +116,7 @@ def _numbers_of_bytes(source: FloatFormat) -> Doubles:
     return np.asarray(np.where(codes >> 7, -numbers, numbers))
 
 
-def numbers_of(words: int | Bits, source: FloatFormat) -> Doubles:
+def numbers_of(words: ArrayLike, source: FloatFormat) -> Doubles:
     """The numbers in the low bits of words."""
     bits = np.asarray(words, np.int64)
     with np.errstate(invalid="ignore"):  # signaling NaNs

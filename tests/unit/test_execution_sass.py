@@ -103,6 +103,19 @@ def value(machine: Machine, name: str) -> object:
         ("HFMA2.MMA R1, -RZ, RZ, 0, 5.9604644775390625e-08", 1),
         ("MOV R0, 0x7\nI2F.RP R2, R0\nF2I.FTZ.U32.TRUNC.NTZ R1, R2", 7),
         ("MOV R0, 0x40000000\nFSETP.GE.AND P0, PT, R0, 105615, PT\nSEL R1, 0x1, 0x2, P0", 2),  # 2.0 is less
+        ("MOV R0, 0x7fc00000\nFSETP.NE.AND P0, PT, R0, 1, PT\nSEL R1, 0x1, 0x2, P0", 2),  # NaN: unordered
+        ("MOV R0, 0x7fc00000\nFSETP.NEU.AND P0, P1, R0, 1, PT\nSEL R1, 0x1, 0x2, P1", 2),
+        ("FSETP.LT.XOR P0, PT, RZ, 1, PT\nSEL R1, 0x1, 0x2, P0", 2),
+        ("FSETP.GT.OR P0, P1, RZ, 1, !PT\nSEL R1, 0x1, 0x2, P1", 1),
+        ("MOV R4, 0x0\nMOV R5, 0x40000000\nDSETP.GT.AND P0, PT, R4, 1.5, PT\nSEL R1, 0x1, 0x2, P0", 1),  # 2.0
+        ("MOV R4, 0x0\nMOV R5, 0x40000000\nDFMA R2, R4, -R4, 1\nMOV R1, R3", 0xC0080000),  # -3
+        ("MOV R0, 0x3c004000\nHSETP2.LT.AND P0, P1, R0, 1.5, 1.5, PT\nP2R R1, PR, RZ, 0x3", 2),  # 2 and, high, 1
+        ("MOV R0, 0x3c004000\nHMNMX2 R1, R0, 1.5, 1.5, PT", 0x3C003E00),
+        ("MOV R0, 0x3c007e00\nHMNMX2 R1, R0, 1.5, 1.5, !PT", 0x3E003E00),  # NaN: the other
+        ("MOV R0, 0x3c007e00\nHMNMX2.NAN R1, R0, 1.5, 1.5, !PT", 0x3E007E00),
+        ("MOV R0, 0x40000000\nFMNMX3 R1, R0, -R0, 1, !PT", 0x40000000),
+        ("MOV R4, 0x3f800000\nMOV R5, 0x40000000\nFADD2 R2, R4.F32x2.HI_LO, R4.F32\nMOV R1, R3", 0x40400000),
+        ("MOV R5, 0x40000000\nFFMA2.FTZ R2, R4.F32x2.HI_LO, R4.F32x2.HI_LO, -1\nMOV R1, R3", 0x40400000),
         ("MOV R0, 0x40000000\nFADD R1, R0, -1", 0x3F800000),
         ("FSEL R1, 2, 0x7, PT", 0x40000000),
         ("MOV R0, 0x3f800001\nMOV R2, 0x3d7ffffe\nFFMA R1, R0, R2, 1048576.125", 0x49800001),  # rounded once

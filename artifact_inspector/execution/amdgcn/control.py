@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.interpreter import barriers
-from artifact_inspector.execution.interpreter.conversions import float32_bits, float_of, truncate
+from artifact_inspector.execution.interpreter.conversions import float32_bits, float_of, truncate, without_dimensions
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import UndecidedPath
 from artifact_inspector.execution.interpreter.values import FULL, Known, Number, Value, Word, apply, invert
@@ -117,8 +117,7 @@ def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> o
 
     def convert(value: Known) -> Word:
         real = np.nan_to_num(_as_float64(value), nan=0.0, posinf=float(high), neginf=float(low))
-        bits = np.clip(np.trunc(real), low, high).astype(np.int64) & FULL
-        return bits if bits.ndim else int(bits)
+        return without_dimensions(np.clip(np.trunc(real), low, high).astype(np.int64) & FULL)
 
     return _float_operation(convert, 1)(statement, meaning)
 

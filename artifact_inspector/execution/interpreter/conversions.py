@@ -56,8 +56,12 @@ def float_of(value: Known) -> NDArray[np.float32]:
 
 def float32_bits(value: float | NDArray[np.floating]) -> Word:
     """A number rounded to float32, as register bits."""
-    bits = np.asarray(value).astype(np.float32).view(np.uint32).astype(np.int64)
-    return bits if bits.ndim else int(bits)
+    return without_dimensions(np.asarray(value).astype(np.float32).view(np.uint32).astype(np.int64))
+
+
+def without_dimensions(words: IntArray) -> Word:
+    """The number in an array without dimensions; other arrays as they are."""
+    return words if words.ndim else int(words)
 
 
 def apply_distinct(function: Callable[[int], int], value: Known) -> Word:

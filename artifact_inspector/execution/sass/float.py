@@ -1,4 +1,4 @@
-"""SASS float32 instructions with known inputs.
+"""SASS float32 instructions with known inputs: one number in a register, and pairs of registers.
 
 Integer division is computed with floats, and values derived from arguments may be divided. Loaded data is unknown
 unless the launch has values.
@@ -6,23 +6,14 @@ unless the launch has values.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.conversions import (
-    apply_distinct,
-    as_predicate,
-    float32_bits,
-    float_of,
-    truncate,
-    wrap_int64,
-)
+from artifact_inspector.execution.interpreter.conversions import as_predicate, float32_bits, float_of
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
@@ -33,19 +24,18 @@ from artifact_inspector.execution.interpreter.values import (
     Word,
     apply,
     as_mask,
-    as_signed,
     invert,
-    join_words,
     select_lanes,
 )
 from artifact_inspector.execution.sass import operands as op
-from artifact_inspector.formats.sass.statement import SassStatement
-from artifact_inspector.model.float_formats import FLOAT32, FORMATS, NEAREST, bits_of
+from artifact_inspector.formats.sass.statement import SassOperand, SassStatement
+from artifact_inspector.model.float_formats import FLOAT32, Doubles
 
-_Floats: TypeAlias = NDArray[np.floating[Any]]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Comparison: TypeAlias = Callable[[Floats, Floats], Mask]
 
 
-def _fused_multiply_add(a: _Floats, b: _Floats, c: _Floats) -> _Floats:
+def _fused_multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
     """a·b + c of float32s in double precision, rounded to odd so that rounding to float32 is exact."""
     product = a * b  # exact: 24 bits by 24
     rounded_sum = product + c
@@ -56,226 +46,146 @@ def _fused_multiply_add(a: _Floats, b: _Floats, c: _Floats) -> _Floats:
     return np.where((rounding_error != 0) & even & np.isfinite(rounded_sum), odd, rounded_sum)
 
 
-def _flush_denormals(value: _Floats) -> _Floats:
-    """Numbers below the normal range replaced by a signed zero, as `.FTZ` does."""
-    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
+def _flush_denormals(value: Floats) -> Doubles:
+    """Numbers below the normal range of float32 replaced by a signed zero, as `.FTZ` does."""
+    flushed = np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
+    return np.asarray(flushed, np.float64)
 
 
-def _unknown_result(name: str | None, statement: SassStatement) -> op.StepRun:
-    return op.unknown_run(name, f"the result of {statement.opcode}")
+def _arithmetic_builder(function: Callable[..., Floats], registers: int = 1) -> op.RunBuilder:
+    """Builder of an instruction on one register, or on two in a row (FADD2, FMUL2, FFMA2)."""
 
+    def reader_of(operand: SassOperand, step: int) -> op.Reader:
+        is_repeated = operand.kind in op.LITERALS or "F32" in operand.suffixes
+        return op.word_reader(operand, is_float=True, word_offset=0 if is_repeated else step)
 
-def _float_reader(function: Callable[..., Known], *readers: op.Reader) -> op.Reader:
-    """Reader of a function of float registers, without warnings of overflows and NaNs."""
-
-    def call_quietly(*values: Known) -> Known:
-        with np.errstate(all="ignore"):
-            return function(*values)
-
-    return lambda machine: apply(call_quietly, *(reader(machine) for reader in readers))
-
-
-def _arithmetic_builder(function: Callable[..., _Floats]) -> op.RunBuilder:
     def build(statement: SassStatement) -> op.StepRun:
         name, _, at = op.destinations(statement, 0)
         sources, _ = op.split_predicates(statement.operands[at:])
         flushes_denormals = statement.has_modifier("FTZ")
-
         towards_zero, saturates = statement.has_modifier("RZ"), statement.has_modifier("SAT")
-        readers = [op.word_reader(operand, is_float=True) for operand in sources]
         if {"RM", "RP"} & set(statement.modifiers):  # other rounding modes
-            return _unknown_result(name, statement)
+            return op.unknown_result_run(name, statement)
+        readers = [[reader_of(operand, step) for operand in sources] for step in range(registers)]
 
-        def read_result(machine: Machine) -> Value:
+        def run(machine: Machine) -> None:
             rounding = machine.memory.rounding
 
             def compute(*values: Known) -> Word:
-                operands: list[_Floats] = [float_of(value).astype(np.float64) for value in values]
+                operands: Sequence[Doubles] = [float_of(value).astype(np.float64) for value in values]
                 with np.errstate(all="ignore"):
                     operands = [*map(_flush_denormals, operands)] if flushes_denormals else operands
-                    if rounding.is_random and len(operands) == 3:  # others may round the product
-                        product = np.asarray(operands[0] * operands[1], np.float64)
-                        operands = [rounding.to_format(product, FLOAT32), np.ones(()), operands[2]]
-                    result = function(*operands)
+                    result = function(*rounding.split_fused(operands, FLOAT32))
                     if towards_zero or rounding.is_random:
                         result = rounding.to_format(np.asarray(result, np.float64), FLOAT32, towards_zero=towards_zero)
                     if saturates:
                         result = np.where(np.isnan(result), 0.0, np.clip(result, 0.0, 1.0))
                     return float32_bits(_flush_denormals(np.float32(result)) if flushes_denormals else result)
 
-            return apply(compute, *(reader(machine) for reader in readers))
+            results = [apply(compute, *(reader(machine) for reader in part)) for part in readers]
+            for step, result in enumerate(results):
+                machine.write_register(op.register_after(name or "RZ", step), result)
 
-        return op.write_run(name, read_result)
+        return run if name is not None else lambda _machine: None
 
     return build
 
 
-_COMPARISONS: Mapping[str, tuple[np.ufunc, bool]] = {
-    # second: the result if an operand is NaN
-    "LT": (np.less, False), "LE": (np.less_equal, False), "GT": (np.greater, False),
-    "GE": (np.greater_equal, False), "EQ": (np.equal, False), "NE": (np.not_equal, False),
-    "LTU": (np.less, True), "LEU": (np.less_equal, True), "GTU": (np.greater, True),
-    "GEU": (np.greater_equal, True), "EQU": (np.equal, True), "NEU": (np.not_equal, True),
+_COMPARISONS: Mapping[str, np.ufunc] = {
+    "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
 }  # fmt: skip
 
 
-def _compare(name: str, a: Known, b: Known) -> Mask:
-    function, nan_result = _COMPARISONS[name]
-    x, y = float_of(a), float_of(b)
-    comparison = np.where(np.isnan(x) | np.isnan(y), nan_result, function(x, y))
-    return comparison if comparison.ndim else bool(comparison)
+def comparison_of(statement: SassStatement) -> Comparison | None:
+    """The comparison of an instruction: with NaN it is false, also NE, or true if its name ends in U."""
+    name = next((m for m in statement.modifiers if m.removesuffix("U") in _COMPARISONS), None)
+    if name is None:
+        return None
+    function, nan_result = _COMPARISONS[name.removesuffix("U")], name.endswith("U")
+
+    def compare(a: Floats, b: Floats) -> Mask:
+        result = np.where(np.isnan(a) | np.isnan(b), nan_result, function(a, b))
+        return result if result.ndim else bool(result)
+
+    return compare
 
 
 def _build_set(statement: SassStatement) -> op.StepRun:
     """FSET: a comparison as a number, 1.0 with `.BF` and all bits without."""
     name, _, at = op.destinations(statement, 0)
     sources, predicates = op.split_predicates(statement.operands[at:])
-    comparison = next((m for m in statement.modifiers if m in _COMPARISONS), None)
+    compare = comparison_of(statement)
     is_plain = statement.has_modifier("AND") and all(one.name in ("PT", "UPT") for one in predicates)
-    if comparison is None or not is_plain:
-        return _unknown_result(name, statement)
+    if compare is None or not is_plain:
+        return op.unknown_result_run(name, statement)
     true_word = 0x3F800000 if statement.has_modifier("BF") else FULL
-    reader = _float_reader(
-        lambda a, b: np.asarray(_compare(comparison, a, b), np.int64) * true_word,
-        *(op.word_reader(source, is_float=True) for source in sources),
-    )
-    return op.write_run(name, reader)
+    readers = [op.word_reader(source, is_float=True) for source in sources]
+
+    def set_word(a: Known, b: Known) -> Known:
+        return np.asarray(compare(float_of(a), float_of(b)), np.int64) * true_word
+
+    return op.write_run(name, lambda machine: apply(set_word, *(reader(machine) for reader in readers)))
 
 
-def _build_compare(statement: SassStatement) -> op.StepRun:
-    operands = statement.operands
-    targets = [*map(op.writable_name, operands[:2])]
-    name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
-    combine_reader: op.Reader = op.predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
-    is_or, is_xor = statement.has_modifier("OR"), statement.has_modifier("XOR")
+def comparison_builder(
+    reader_of: Callable[[SassOperand], op.Reader], numbers_of: Callable[[Known], Floats]
+) -> op.RunBuilder:
+    """Builder of a comparison that writes its result and the negation of it."""
 
-    read_comparison = _float_reader(
-        partial(_compare, name or ""), *(op.word_reader(operand, is_float=True) for operand in operands[2:4])
-    )
+    def build(statement: SassStatement) -> op.StepRun:
+        sources, predicates = op.split_predicates(statement.operands[2:])
+        readers, compare = [reader_of(source) for source in sources], comparison_of(statement)
 
-    def run(machine: Machine) -> None:
-        unknown_result = machine.unknown_value(f"the result of {statement.opcode}")
-        comparison = unknown_result if name is None else read_comparison(machine)
-        if isinstance(comparison, UnknownValue):
-            comparison = as_predicate(comparison._replace(data=as_mask(comparison.data)))
-        combined = combine_reader(machine)
-        for target, value in zip(targets, (comparison, invert(comparison)), strict=True):
-            if target is not None:
-                yes: Value = True if is_or else invert(value) if is_xor else value
-                no: Value = value if is_or or is_xor else False
-                machine.write_register(target, select_lanes(combined, yes, no))
+        def read_results(machine: Machine) -> tuple[Value, Value]:
+            if compare is None:
+                result: Value = machine.unknown_value(f"the result of {statement.opcode}")
+            else:
+                result = apply(
+                    lambda a, b: compare(numbers_of(a), numbers_of(b)), *(reader(machine) for reader in readers)
+                )
+            if isinstance(result, UnknownValue):
+                result = result._replace(data=as_mask(result.data))
+            result = as_predicate(result)
+            return result, invert(result)
 
-    return run
+        return op.comparison_run(statement, predicates, read_results)
+
+    return build
+
+
+def min_max_run(
+    statement: SassStatement,
+    readers: Sequence[op.Reader],
+    over: Callable[[Callable[..., Doubles]], Callable[..., Known]],
+) -> op.StepRun:
+    """The smallest number if the last predicate holds, otherwise the largest.
+
+    Args:
+        statement: with `.NAN`, a NaN is the result; otherwise the other number is.
+        readers: of the operands.
+        over: makes a function of registers from one of numbers.
+    """
+    name, _, at = op.destinations(statement, 0)
+    picks_minimum = op.predicate_reader(op.split_predicates(statement.operands[at:])[1][-1])
+    functions = (np.minimum, np.maximum) if statement.has_modifier("NAN") else (np.fmin, np.fmax)
+    smallest, largest = (over(lambda *numbers, f=function: reduce(f, numbers)) for function in functions)
+
+    def pick(machine: Machine) -> Value:
+        values = [reader(machine) for reader in readers]
+        return select_lanes(picks_minimum(machine), apply(smallest, *values), apply(largest, *values))
+
+    return op.write_run(name, pick)
 
 
 def _build_min_max(statement: SassStatement) -> op.StepRun:
     name, _, at = op.destinations(statement, 0)
     sources, predicates = op.split_predicates(statement.operands[at:])
     if len(predicates) != 1 or statement.has_modifier("XORSIGN"):
-        return _unknown_result(name, statement)
+        return op.unknown_result_run(name, statement)
     readers = [op.word_reader(source, is_float=True) for source in sources]
-    picks_minimum = op.predicate_reader(predicates[0])
-    functions = (np.minimum, np.maximum) if statement.has_modifier("NAN") else (np.fmin, np.fmax)
-
-    def pick(machine: Machine) -> Value:
-        values = [reader(machine) for reader in readers]
-        extremes = [
-            apply(lambda *words, f=function: float32_bits(reduce(f, map(float_of, words))), *values)
-            for function in functions
-        ]
-        return select_lanes(picks_minimum(machine), *extremes)
-
-    return op.write_run(name, pick)
-
-
-# ── Conversions ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _round_to_float32(number: int, rounding: str | None) -> int:
-    """The bits of a float32 for an integer, rounded up, down, towards zero, or to nearest."""
-    nearest = np.float32(number)
-    exact = int(nearest) if np.isfinite(nearest) else 0
-    if rounding == "RP" and exact < number:
-        nearest = np.nextafter(nearest, np.float32(np.inf))
-    elif rounding == "RM" and exact > number:
-        nearest = np.nextafter(nearest, np.float32(-np.inf))
-    elif rounding == "RZ" and abs(exact) > abs(number):
-        nearest = np.nextafter(nearest, np.float32(0))
-    return int(nearest.view(np.uint32))
-
-
-_ROUNDINGS = ("RP", "RM", "RZ")
-_NARROW = {"U8": 8, "S8": 8, "U16": 16, "S16": 16}
-
-
-def _build_from_integer(statement: SassStatement) -> op.StepRun:
-    name, _, at = op.destinations(statement, 0)
-    operand = statement.operands[at]
-    modifiers = statement.modifiers
-    rounding = next((m for m in modifiers if m in _ROUNDINGS), None)
-    kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
-    half = next((FORMATS[m] for m in modifiers if m in ("F16", "BF16")), None)
-    if "F64" in modifiers or (half is not None and rounding is not None):
-        return _unknown_result(name, statement)
-    low_reader = op.word_reader(operand)
-    high_reader = op.word_reader(operand, word_offset=1) if kind in ("U64", "S64") else None
-    shift = next((8 * int(s[1]) for s in operand.suffixes if s in ("B1", "B2", "B3")), 0)
-    shift = 16 if "H1" in operand.suffixes else shift
-
-    def convert_number(value: int) -> int:
-        bits = _NARROW.get(kind)
-        if bits is not None:
-            value = truncate(value >> shift, bits, is_signed=kind[0] == "S")
-        elif kind == "S32":
-            value = as_signed(value)
-        elif kind == "U64":
-            value &= (1 << 64) - 1
-        if half is not None:
-            return int(bits_of(NEAREST.to_format(np.array(float(value)), half), half))
-        return _round_to_float32(value, rounding)
-
-    def convert_words(value: Known) -> Word:
-        words = np.asarray(value, np.int64) & 0xFFFFFFFF
-        return float32_bits((words if kind == "U32" else words.astype(np.int32)).astype(np.float32))
-
-    is_plain = half is None and rounding is None and kind in ("S32", "U32") and high_reader is None
-    convert = convert_words if is_plain else partial(apply_distinct, convert_number)
-
-    def read_converted(machine: Machine) -> Value:
-        value = low_reader(machine) if high_reader is None else join_words(low_reader(machine), high_reader(machine))
-        return apply(convert, value)
-
-    return op.write_run(name, read_converted)
-
-
-def _build_to_integer(statement: SassStatement) -> op.StepRun:
-    name, _, at = op.destinations(statement, 0)
-    modifiers = statement.modifiers
-    kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
-    if any(m in modifiers for m in ("F16", "F64", "BF16")):
-        return _unknown_result(name, statement)
-    reader = op.word_reader(statement.operands[at], is_float=True)
-    bits, is_unsigned = int(kind[1:]), kind[0] == "U"
-    lowest, highest = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    round_number = next((_TO_INTEGER[m] for m in modifiers if m in _TO_INTEGER), round)
-
-    def convert_number(float_bits: int) -> int:
-        value = float(float_of(float_bits))
-        if np.isnan(value):
-            return wrap_int64(0 if is_unsigned else 1 << bits - 1)
-        rounded = (highest if value > 0 else lowest) if np.isinf(value) else round_number(Fraction(value))
-        return wrap_int64(min(max(rounded, lowest), highest) & ((1 << bits) - 1))
-
-    def read_converted(machine: Machine) -> Value:
-        return apply(partial(apply_distinct, convert_number), reader(machine))
-
-    if bits == 64:
-        return lambda machine: op.write_wide(machine, name, read_converted(machine))
-    return op.write_run(name, lambda machine: apply(lambda v: v & FULL, read_converted(machine)))
-
-
-_TO_INTEGER: Mapping[str, Callable[[Fraction], int]] = {"TRUNC": int, "FLOOR": math.floor, "CEIL": math.ceil}
-"""Rounding → function; to the nearest even number by default."""
+    return min_max_run(
+        statement, readers, lambda function: lambda *words: float32_bits(function(*map(float_of, words)))
+    )
 
 
 def _build_division_check(statement: SassStatement) -> op.StepRun:
@@ -290,11 +200,12 @@ FLOAT: Mapping[str, op.RunBuilder] = {
     "FADD": _arithmetic_builder(lambda a, b: a + b),
     "FMUL": _arithmetic_builder(lambda a, b: a * b),
     "FFMA": _arithmetic_builder(_fused_multiply_add),
-    "FSETP": _build_compare,
+    "FADD2": _arithmetic_builder(lambda a, b: a + b, 2),
+    "FMUL2": _arithmetic_builder(lambda a, b: a * b, 2),
+    "FFMA2": _arithmetic_builder(_fused_multiply_add, 2),
+    "FSETP": comparison_builder(partial(op.word_reader, is_float=True), float_of),
     "FSET": _build_set,
     **dict.fromkeys(("FMNMX", "FMNMX3"), _build_min_max),
-    **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
-    "F2I": _build_to_integer,
     "FCHK": _build_division_check,
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

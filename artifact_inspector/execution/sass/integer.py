@@ -206,19 +206,15 @@ _COMPARISONS: Mapping[str, Callable[[Number, Number], Known]] = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq,
     "NE": operator.ne,
 }  # fmt: skip
-_COMBINATIONS = {"AND": op.predicate_and, "OR": op.predicate_or, "XOR": op.predicate_xor}
 
 
 def _build_compare(statement: SassStatement) -> op.StepRun:
     modifiers = statement.modifiers
-    target, inverse_target = map(op.writable_name, statement.operands[:2])
     first, second, combine, *low_operands = statement.operands[2:]
     name = next((m for m in modifiers if m in _COMPARISONS), None)
     is_unsigned, is_wide = (any(kind in modifiers for kind in kinds) for kinds in (("U32", "U64"), ("S64", "U64")))
     left_reader, right_reader = map(op.wide_reader if is_wide else op.word_reader, (first, second))
-    combine_reader = op.predicate_reader(combine)
     low_result_reader = op.predicate_reader(low_operands[0]) if low_operands and "EX" in modifiers else None
-    combination = next((_COMBINATIONS[m] for m in modifiers if m in _COMBINATIONS), op.predicate_and)
 
     def as_ordered(value: Number) -> Number:
         if is_wide:
@@ -240,14 +236,11 @@ def _build_compare(statement: SassStatement) -> op.StepRun:
         continued = op.predicate_and(is_equal, low_result)
         return continued if name == "EQ" else op.predicate_or(compare(a, b, _COMPARISONS[f"{name[0]}T"]), continued)
 
-    def run(machine: Machine) -> None:
-        comparison, combined_predicate = read_comparison(machine), combine_reader(machine)
-        if target is not None:
-            machine.write_register(target, combination(comparison, combined_predicate))
-        if inverse_target is not None:
-            machine.write_register(inverse_target, combination(invert(comparison), combined_predicate))
+    def read_results(machine: Machine) -> tuple[Value, Value]:
+        comparison = read_comparison(machine)
+        return comparison, invert(comparison)
 
-    return run
+    return op.comparison_run(statement, [combine], read_results)
 
 
 def _build_min_max(statement: SassStatement) -> op.StepRun:

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import as_plain_array
-from artifact_inspector.execution.interpreter.conversions import apply_distinct, as_predicate
+from artifact_inspector.execution.interpreter.conversions import apply_distinct, as_predicate, without_dimensions
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
@@ -191,7 +191,7 @@ def _permute_any(a: Number, picks: Number, b: Number) -> Word:
         pick = np.asarray(picks >> (4 * byte)) & 15
         byte_value = (np.where(pick & 4, np.asarray(b), np.asarray(a)) >> (8 * (pick & 3))) & 0xFF
         permuted_bytes = permuted_bytes | np.where(pick & 8, (byte_value >> 7) * 0xFF, byte_value) << (8 * byte)
-    return permuted_bytes if permuted_bytes.ndim else int(permuted_bytes)
+    return without_dimensions(permuted_bytes)
 
 
 def _build_find_leading(statement: SassStatement) -> op.StepRun:

@@ -35,6 +35,7 @@ Reader: TypeAlias = Callable[[Machine], Value]
 StepRun: TypeAlias = Callable[[Machine], "bool | None"]
 RunBuilder: TypeAlias = Callable[[SassStatement], StepRun]
 
+LITERALS = (SassOperandKind.FLOAT, SassOperandKind.NUMBER)
 _ZERO_REGISTERS = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
 
 
@@ -243,6 +244,11 @@ def unknown_run(name: str | None, reason: str) -> StepRun:
     return write_run(name, lambda machine: machine.unknown_value(reason))
 
 
+def unknown_result_run(name: str | None, statement: SassStatement) -> StepRun:
+    """A run that makes a register unknown because the result of the statement is."""
+    return unknown_run(name, f"the result of {statement.opcode}")
+
+
 def unsupported_run(name: str | None, opcode: str) -> StepRun:
     """A run that makes a register unknown because the opcode is not supported."""
     return unknown_run(name, f"unsupported opcode {opcode}")
@@ -289,6 +295,26 @@ def _combine_predicates(a: Value, b: Value, deciding_value: bool) -> Value:
 def predicate_xor(a: Value, b: Value) -> Value:
     """Exclusive or of predicates."""
     return as_predicate(apply(np.logical_xor, a, b))
+
+
+_COMBINATIONS = {"AND": predicate_and, "OR": predicate_or, "XOR": predicate_xor}
+
+
+def comparison_run(
+    statement: SassStatement, predicates: Sequence[SassOperand], results: Callable[[Machine], tuple[Value, Value]]
+) -> StepRun:
+    """A run that writes two results of comparisons, each combined with the first of the predicates, if there is one."""
+    targets = [writable_name(operand) for operand in statement.operands[:2]]
+    combination = next((_COMBINATIONS[m] for m in statement.modifiers if m in _COMBINATIONS), predicate_and)
+    combine_reader: Reader = predicate_reader(predicates[0]) if predicates else (lambda _machine: True)
+
+    def run(machine: Machine) -> None:
+        comparisons, combined = results(machine), combine_reader(machine)
+        for target, comparison in zip(targets, comparisons, strict=True):
+            if target is not None:
+                machine.write_register(target, combination(comparison, combined))
+
+    return run
 
 
 def split_words(text: str) -> frozenset[str]:

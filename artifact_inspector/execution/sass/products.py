@@ -101,7 +101,7 @@ def _build_product(statement: SassStatement) -> op.StepRun:
     is_integer = statement.base == "IMMA"
     accumulator = FLOAT16 if not is_integer and "F16" in kinds[1:2] else FLOAT32
     if shape is None or name is None or statement.has_modifier("SP") or (rest and rest[0].name not in ("PT", "UPT")):
-        return op.unknown_run(name, f"the result of {statement.opcode}")
+        return op.unknown_result_run(name, statement)
     pair = (sources[0], sources[-1])
     bits = INTEGERS[pair[0]][0] if is_integer else FORMATS[pair[0]].bits
     word_count = int(shape[2]) * bits // 128

@@ -19,15 +19,18 @@ from artifact_inspector.execution.interpreter.program import (
     StepKind,
 )
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
+from artifact_inspector.execution.sass.approximation import build_approximation
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
+from artifact_inspector.execution.sass.double import DOUBLE
 from artifact_inspector.execution.sass.float import FLOAT
+from artifact_inspector.execution.sass.float_conversions import FLOAT_CONVERSIONS
 from artifact_inspector.execution.sass.half import HALF
 from artifact_inspector.execution.sass.integer import INTEGER
 from artifact_inspector.execution.sass.logic import LOGIC
 from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
-from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, is_zero_register, split_words
+from artifact_inspector.execution.sass.operands import LITERALS, RunBuilder, StepRun, is_zero_register, split_words
 from artifact_inspector.execution.sass.products import PRODUCTS
 from artifact_inspector.execution.sass.tma import COPIES
 from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
@@ -36,8 +39,8 @@ from artifact_inspector.formats.sass.statement import SassOperandKind, SassState
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 
 SEMANTICS: Mapping[str, RunBuilder] = {
-    **INTEGER, **LOGIC, **FLOAT, **HALF, **PRODUCTS, **MEMORY, **COPIES, **CONTROL, **LANES, **WAITS,
-    **WARPGROUP_PRODUCTS,
+    **INTEGER, **LOGIC, **FLOAT, **FLOAT_CONVERSIONS, **DOUBLE, **HALF, **PRODUCTS, **MEMORY, **COPIES, **CONTROL,
+    **LANES, **WAITS, **WARPGROUP_PRODUCTS, "MUFU": build_approximation,
 }  # fmt: skip
 """Opcode without modifiers → builder of its run."""
 
@@ -232,7 +235,7 @@ def _lane_flop(statement: SassStatement, matrix: MatrixOp | None) -> tuple[tuple
     if opcode_flop is None:
         return ()
     sources = [o for o in statement.operands[1:] if o.kind is not SassOperandKind.PREDICATE]
-    if all(is_zero_register(o) or o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER) for o in sources):
+    if all(is_zero_register(o) or o.kind in LITERALS for o in sources):
         return ()  # it loads a constant
     if statement.base == "HADD2" and any(is_zero_register(source) for source in sources):
         return ()  # it is a conversion
