@@ -17,6 +17,7 @@ from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.diagnose import microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles
+from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
@@ -330,12 +331,19 @@ def predict_launches(
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
             prediction = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
             has_serial_atomics = prediction.time is not None and prediction.counters.global_atomic_instructions
-            if prediction.is_amd or has_serial_atomics:
+            partitions = inspect_artifact(entry, None, lambda kernel: kernel.partitions).partitions
+            may_repeat = sum(bool(partition.matrix) for partition in partitions) > 1
+            if prediction.is_amd or has_serial_atomics or may_repeat:
                 candidate = RankingCandidate(entry, pairs[index][1], entry.constants)
                 model = model_launch(candidate, disassemble, gpu=gpu, limit=steps)
                 time = prediction.time
-                time = modelled_time(model) if time is None else with_serial_atomics(time, model)
-                prediction = replace(prediction, time=time)
+                if prediction.is_amd and time is None:
+                    time = modelled_time(model)
+                elif time is not None:
+                    time = with_serial_atomics(time, model)
+                repeated = tuple(one.reason for one in find_repeated_work(model))
+                notes = (*prediction.notes, *(f"{reason[0].upper()}{reason[1:]}." for reason in repeated))
+                prediction = replace(prediction, time=time, repeats_work=bool(repeated), notes=notes)
             predictions[index] = prediction
     if simulated is not None:
         simulated += sorted(predictions)

@@ -10,6 +10,8 @@ class CauseKind(Enum):
     """A cause, by the name that reports and JSON use."""
 
     SMALL_LAUNCH = "small-launch"
+    REPEATED_WORK = "repeated-work"
+    """Warp-specialised partitions that compute the same tile."""
     IDLE_MULTIPROCESSORS = "idle-sms"
     TAIL_WAVE = "tail-wave"
     CTA_LAUNCHES = "cta-launches"
@@ -65,7 +67,7 @@ _GENERIC = frozenset(
     )
 )
 _PRIORITY = (
-    CauseKind.SMALL_LAUNCH, CauseKind.FP32_DOT, CauseKind.WIDE_DOT, CauseKind.COMPARE_AND_SWAP,
+    CauseKind.SMALL_LAUNCH, CauseKind.REPEATED_WORK, CauseKind.FP32_DOT, CauseKind.WIDE_DOT, CauseKind.COMPARE_AND_SWAP,
     CauseKind.ATOMIC_CONTENTION, CauseKind.SPILLS, CauseKind.EXCESS_THREADS, CauseKind.DEPENDENT_LOADS,
     CauseKind.INVARIANT_LOAD, CauseKind.REDUNDANT_LOAD, CauseKind.INT64, CauseKind.DIVISION,
     CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION, CauseKind.SMALL_TILE, CauseKind.UNCOALESCED,

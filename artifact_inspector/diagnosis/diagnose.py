@@ -13,6 +13,7 @@ from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes
+from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
@@ -31,6 +32,7 @@ _CAUSES_OF_WAITS = (
 )  # fmt: skip
 MOST_CAUSES = 8
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
+    find_repeated_work,
     find_launch_causes,
     find_memory_causes,
     find_arithmetic_causes,

@@ -63,6 +63,8 @@ class SourceOperations:
     """Lines whose loads all load one element: a warp does so in one request."""
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
+    partitions_storing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Line of a store in several warp-specialised partitions → their names."""
 
     def multiplies_at(self, line: str | None) -> bool:
         """Whether a line is in a loop with matrix products."""
@@ -87,9 +89,11 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         line = _line_of(instruction)
         if line is not None:
             operations[line].add(instruction.opcode)
-    converted = set()
+    converted, partitions_storing = set(), dict[str, tuple[str, ...]]()
     if layouts is not None:
-        for instruction in _kernel_function(layouts, artifact.name).instructions:
+        lowered = _kernel_function(layouts, artifact.name)
+        partitions_storing = _partitions_storing(lowered)
+        for instruction in lowered.instructions:
             if instruction.kind is EventKind.LAYOUT_CONVERSION and (line := _line_of(instruction)) is not None:
                 converted.add(line)
     values = _ValueGraph(function)
@@ -108,6 +112,7 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         loops=_loop_lines(function),
         scalar_loads=frozenset(_scalar_load_lines(function, module)),
         most_elements=_most_elements(function, module),
+        partitions_storing=partitions_storing,
     )
 
 
@@ -284,6 +289,18 @@ def _most_elements(function: Function, module: Module) -> int | None:
         if not tile.is_memory
     ]
     return max(sizes, default=None)
+
+
+def _partitions_storing(function: Function) -> dict[str, tuple[str, ...]]:
+    """Each partition that multiplies counts once for a line of its stores."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for partition in function.partitions:
+        blocks = function.blocks[partition.first : partition.stop]
+        inside = function.instructions[blocks[0].start : blocks[-1].stop]
+        if any(instruction.kind is EventKind.MATRIX for instruction in inside):
+            for line in {_line_of(one) for one in inside if one.kind is EventKind.GLOBAL_STORE} - {None}:
+                names[str(line)].append(partition.name)
+    return {line: tuple(several) for line, several in names.items() if len(several) > 1}
 
 
 def _types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:

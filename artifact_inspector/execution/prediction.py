@@ -138,6 +138,8 @@ class Prediction:
     """Why warps wait, by source line, most cycles first; for an average CTA."""
     shared_accesses: tuple[SharedAccess, ...]
     """Sorted by bank conflicts, most first; without copies and matrix products. Empty for AMD."""
+    repeats_work: bool = False
+    """Whether partitions compute the same tile, which a note reports: the FLOP are a multiple of those needed."""
 
     @property
     def is_amd(self) -> bool:

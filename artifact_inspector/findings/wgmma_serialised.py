@@ -10,8 +10,9 @@ wait for their copies.
 **What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`. One or more `wgmma` in
 flight would keep it busy.
 
-**What to do.** Do not use the accumulator inside the loop: scale and mask it behind the loop. A `num_stages` of 3 or
-more also helps.
+**What to do.** The message says what fits. With fewer than three stages, `num_stages=3` may keep one in flight. A
+partition of a warp-specialised kernel waits before it hands its buffer back, which the compiler decides. Otherwise look
+for integer operations that use the accumulator inside of the loop, and move them behind it.
 """
 
 from __future__ import annotations
@@ -46,11 +47,19 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if lines_by_region:
         sources = dict.fromkeys(source for name in lines_by_region for source in find_dots(kernel, name)[2])
         yield Remark(
-            f"{', '.join(lines_by_region)}: {wait_text} leaves no wgmma in flight",
+            f"{', '.join(lines_by_region)}: {wait_text} leaves no wgmma in flight{_explain(kernel)}",
             last.stage,
             tuple(line for lines in lines_by_region.values() for line in lines),
             tuple(sources),
         )
+
+
+def _explain(kernel: KernelFacts) -> str:
+    """The reason that fits the kernel, if one is known."""
+    if kernel.partitions:
+        return "; the partition waits for it before it hands its buffer back"
+    stages = kernel.num_stages
+    return f"; num_stages is {stages}, 3 or more may keep one in flight" if stages in (1, 2) else ""
 
 
 RULE = Rule("AI010", "wait-in-loop-serialises-wgmma", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__)

@@ -268,7 +268,7 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
     yield "instructions", format_count(c.instructions) + _in_parentheses(unit, c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
-        yield "FLOP", by_type
+        yield "FLOP", by_type + ("; more than the result needs, see below" if prediction.repeats_work else "")
     accesses = _join(
         _counted("loads", c.global_load_instructions),
         _counted("async copies", c.async_copy_instructions),

@@ -20,7 +20,7 @@ from artifact_inspector.report.prediction import memory_cost
 define_shape(
     Prediction, lambda x: (
         x.kernel, x.hash, x.target, x.grid, x.threads, x.counters, x.unknown, x.sampled, x.cta_order, x.l2,
-        x.time, x.stalls, *hidden(x.shared_accesses),
+        x.time, x.stalls, *hidden(x.shared_accesses, x.repeats_work),
     ),
 )  # fmt: skip
 define_shape(LinePrediction, lambda x: (x.stage, *hidden(x.is_copy)))
