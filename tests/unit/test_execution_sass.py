@@ -100,6 +100,8 @@ def value(machine: Machine, name: str) -> object:
         ("MOV R0, 0x1\nBREV R1, R0", 0x80000000),
         ("BMSK R1, 0x4, 0x3", 0x70),
         ("HFMA2.MMA R1, -RZ, RZ, 1.875, 0", 0x3F800000),
+        ("HFMA2.MMA R1, -RZ, RZ, 0, -0.0", 0x8000),
+        ("FADD R1, -RZ, -0", 0x80000000),
         ("HFMA2.MMA R1, -RZ, RZ, 0, 5.9604644775390625e-08", 1),
         ("MOV R0, 0x7\nI2F.RP R2, R0\nF2I.FTZ.U32.TRUNC.NTZ R1, R2", 7),
         ("MOV R0, 0x40000000\nFSETP.GE.AND P0, PT, R0, 105615, PT\nSEL R1, 0x1, 0x2, P0", 2),  # 2.0 is less

@@ -34,7 +34,7 @@ def _doubles(words: Known) -> Doubles:
 
 def _double_reader(operand: SassOperand) -> op.Reader:
     if operand.kind in op.LITERALS:
-        bits = int(np.array(operand.float_value or float(operand.value)).view(np.int64))
+        bits = int(np.array(operand.real).view(np.int64))
         return lambda _machine: bits
     reader = op.wide_reader(operand._replace(is_negated=False, is_absolute=False))
 

@@ -49,7 +49,7 @@ def _constant_reader(word: int) -> op.Reader:
 
 
 def _literal_bits(operand: SassOperand, source: FloatFormat) -> int:
-    number = np.array(operand.float_value or float(operand.value))
+    number = np.array(operand.real)
     return int(bits_of(NEAREST.to_format(number, source), source))
 
 

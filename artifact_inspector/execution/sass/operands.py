@@ -102,7 +102,7 @@ def word_reader(operand: SassOperand, *, is_float: bool = False, word_offset: in
         is_float: whether signs and decimal numbers are those of a float.
         word_offset: number of registers or words to skip.
     """
-    if is_float and operand.kind is SassOperandKind.NUMBER and operand.float_value:
+    if is_float and operand.kind is SassOperandKind.NUMBER and (operand.float_value or not operand.value):
         operand = operand._replace(kind=SassOperandKind.FLOAT)
     plain_reader = _plain_reader(operand, word_offset)
     if not (operand.is_negated or operand.is_inverted or operand.is_absolute):

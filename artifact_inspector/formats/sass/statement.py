@@ -70,6 +70,11 @@ class SassOperand(NamedTuple):
     float_value: float = 0.0
     """The number as a float if written in decimal: `105615` may be an operand of a float instruction."""
 
+    @property
+    def real(self) -> float:
+        """The literal of a float instruction; a zero keeps its sign (`HFMA2.MMA R29, -RZ, RZ, 0, -0.0`)."""
+        return self.float_value if self.float_value or not self.value else float(self.value)
+
 
 class SassStatement(NamedTuple):
     """One statement."""
