@@ -28,7 +28,9 @@ def test_both_partitions_store_the_whole_tile() -> None:
     (prediction,) = predict_launches([(entry, request)], disassemble)
     assert prediction.counters.total_flop == 2 * (2 * m * n * k)
     assert prediction.repeats_work
-    assert prediction.notes[-1].startswith("Partition0 and partition1 store the same bytes at tma_warp_specialized.py:22")
+    assert prediction.notes[-1].startswith(
+        "Partition0 and partition1 store the same bytes at tma_warp_specialized.py:22"
+    )
     model = model_launch(RankingCandidate(entry, request, entry.constants), disassemble)
     (cause,) = find_repeated_work(model)
     assert (cause.kind, cause.line) == (CauseKind.REPEATED_WORK, "tma_warp_specialized.py:18")

@@ -70,7 +70,9 @@ def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() ->
     told = find_findings(with_fields(kernel, stages={**kernel.stages, Stage.SASS: sass}))
     (said,) = [finding.remark.message for finding in told if finding.code == "AI010"]
     # its accumulator is unused in the loop, and it has three stages: neither is the reason
-    assert said.endswith("DEPBAR.LE 0 leaves no wgmma in flight; the partition waits for it before it hands its buffer back")
+    assert said.endswith(
+        "DEPBAR.LE 0 leaves no wgmma in flight; the partition waits for it before it hands its buffer back"
+    )
 
 
 def test_a_possible_error_is_no_limit_and_a_note_leads_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
