@@ -2,7 +2,8 @@
 
 A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A tensor is an
 object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes that divide its address
-(at most 512, the alignment of torch's allocator). It has `ptr` where the address is one of a GPU, and `values` where it
+(at most 512, the alignment of torch's allocator). One that shares its storage, or begins inside of it, has the
+number of the `storage` and its `offset` in bytes. It has `ptr` where the address is one of a GPU, and `values` where it
 is a small tensor of integers with known contents. A tensor descriptor is such an object with `block_shape`.
 """
 
@@ -30,7 +31,22 @@ def describe_arguments(
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
     """
     arguments = named_arguments(function, args, options)
-    return {name: _describe_value(value, values, addresses) for name, value in arguments.items()}
+    described = {name: _describe_value(value, values, addresses) for name, value in arguments.items()}
+    return described if addresses else _with_storages(arguments, described)
+
+
+def _with_storages(arguments: Mapping[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+    """The descriptions with the storages of tensors that share one, or that do not begin one."""
+    tensors = {name: getattr(value, "base", value) for name, value in arguments.items() if value is not None}
+    storages = {
+        x: tensor.untyped_storage()._cdata for x, tensor in tensors.items() if hasattr(tensor, "untyped_storage")
+    }
+    numbers = {identity: number for number, identity in enumerate(dict.fromkeys(storages.values()))}
+    for name, identity in storages.items():
+        offset = int(tensors[name].storage_offset()) * int(tensors[name].element_size())
+        if isinstance(described[name], dict) and (offset or [*storages.values()].count(identity) > 1):
+            described[name].update(storage=numbers[identity], offset=offset)
+    return described
 
 
 def named_arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:

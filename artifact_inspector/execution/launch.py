@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -48,6 +48,10 @@ class Tensor:
     """Its bytes before and after the launch, as Triton's interpreter left them."""
     block_shape: tuple[int, ...] = field(default=(), compare=False)
     """Elements of a block, if it is the tensor of a descriptor."""
+    storage: tuple[int, int] | None = None
+    """The number of its storage, which other arguments may share, and its first byte there; None if it has its own."""
+    is_initialized: bool | None = None
+    """Whether the program wrote it before the launch; None if unknown."""
 
     @property
     def bits(self) -> int:
@@ -127,19 +131,67 @@ class KernelLaunch:
         return {name: argument for name, argument in self.arguments.items() if isinstance(argument, Tensor)}
 
 
-def place_tensors(launch: KernelLaunch) -> KernelLaunch:
-    """The launch with an address for every tensor, spaced as an allocator would."""
+def place_tensors(launch: KernelLaunch, spacing: int = TENSOR_SPACING) -> KernelLaunch:
+    """The launch with an address for every tensor; storages are spaced as an allocator would, or further apart."""
     occupied_ends = [
         argument.pointer + argument.bytes for argument in launch.tensors.values() if argument.pointer is not None
     ]
-    address = max([FIRST_ADDRESS, *(-(-end // TENSOR_SPACING) * TENSOR_SPACING for end in occupied_ends)])
+    address = max([FIRST_ADDRESS, *(-(-end // spacing) * spacing for end in occupied_ends)])
+    storages = _storage_bytes(launch)
+    starts: dict[int, int] = {}
     arguments: dict[str, Argument] = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, Tensor) and argument.pointer is None:
-            argument = replace(argument, stride=argument.strides, pointer=address)
-            address += -(-max(argument.bytes, 1) // TENSOR_SPACING) * TENSOR_SPACING
+            number, offset = argument.storage or (-1 - len(arguments), 0)
+            if number not in starts:
+                starts[number] = address
+                address += -(-max(storages.get(number, argument.bytes), 1) // spacing) * spacing
+            argument = replace(argument, stride=argument.strides, pointer=starts[number] + offset)
         arguments[name] = argument
     return replace(launch, arguments=arguments)
+
+
+def _storage_bytes(launch: KernelLaunch) -> dict[int, int]:
+    """Number of a storage → bytes up to the end of the last tensor in it."""
+    ends: dict[int, int] = {}
+    for tensor in launch.tensors.values():
+        if tensor.storage is not None:
+            number, offset = tensor.storage
+            ends[number] = max(ends.get(number, 0), offset + tensor.bytes)
+    return ends
+
+
+def separate_tensors(launch: KernelLaunch) -> list[tuple[str, Tensor]]:
+    """The tensors with bytes in the order of their addresses; those that share memory are one.
+
+    Args:
+        launch: with an address for every tensor.
+    """
+    groups: list[list[tuple[str, Tensor]]] = []
+    end = 0
+    for name, tensor in sorted(launch.tensors.items(), key=lambda row: row[1].pointer or 0):
+        start = tensor.pointer or 0
+        if tensor.bytes:
+            if groups and start < end:
+                groups[-1].append((name, tensor))
+            else:
+                groups.append([(name, tensor)])
+            end = max(end, start + tensor.bytes)
+    return [_merge_tensors(group) for group in groups]
+
+
+def _merge_tensors(group: Sequence[tuple[str, Tensor]]) -> tuple[str, Tensor]:
+    """Name and tensor of the memory that some tensors share, which is that of one that contains the others."""
+    (name, first), *others = group
+    if not others:
+        return name, first
+    names = f"{', '.join(name for name, _ in group[:-1])} and {group[-1][0]}"
+    start = first.pointer or 0
+    size = max((tensor.pointer or 0) + tensor.bytes for _, tensor in group) - start
+    container = next((tensor for _, tensor in group if tensor.pointer == start and tensor.bytes == size), None)
+    if container is not None and all(tensor.bits == container.bits for _, tensor in group):
+        return names, container
+    return names, Tensor((size,), "u8", pointer=start)
 
 
 # ── Grid expressions ─────────────────────────────────────────────────────────────────────────────

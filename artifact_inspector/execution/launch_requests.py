@@ -235,6 +235,10 @@ def _request(row: Any, name: str) -> LaunchRequest:
     if not isinstance(row, dict) or not isinstance(row.get("args", {}), dict):
         raise UsageError(f"{name} has an entry that is not a launch.", _DOCUMENT_FORM)
     arguments = {str(key): _argument(str(key), value) for key, value in row.get("args", {}).items()}
+    if isinstance(initialized := row.get("initialized"), list):
+        for key, argument in arguments.items():
+            if isinstance(argument, Tensor):
+                arguments[key] = replace(argument, is_initialized=key in initialized)
     grid = row.get("grid")
     if isinstance(grid, (int, str)):
         extents = parse_grid(str(grid))
@@ -277,7 +281,12 @@ def _argument(name: str, value: Any) -> Any:
             contents = contents if isinstance(contents, TensorContents) else None
             is_whole = contents is not None and len(contents.before) == len(contents.after) == tensor.bytes
             tensor = replace(tensor, contents=contents if is_whole else None)
-            return replace(tensor, block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()))
+            storage = value.get("storage")
+            return replace(
+                tensor,
+                block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()),
+                storage=None if storage is None else (int(storage), max(0, int(value.get("offset", 0)))),
+            )
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT_FORM) from None
     if isinstance(value, str):

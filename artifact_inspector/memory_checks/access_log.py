@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.intervals import intervals_of
 from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess
 from artifact_inspector.execution.interpreter.program import ProgramStep
-from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.launch import KernelLaunch, separate_tensors
 
 MOST_INTERVALS = 1 << 25
 """Intervals of a launch that are compared."""
@@ -69,8 +69,7 @@ class AccessLog(AccessObserver):
     """
 
     def __init__(self, launch: KernelLaunch, recorded: Collection[str] = (), *, checks_alignment: bool) -> None:
-        tensors = sorted((t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in launch.tensors.items())
-        self._tensors = [row for row in tensors if row[1] > row[0]]
+        self._tensors = [(t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in separate_tensors(launch)]
         self._recorded = frozenset(recorded)
         self._checks_alignment = checks_alignment
         self.misaligned: dict[int, MisalignedAccess] = {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.memory_checks.access_log import AccessLog
@@ -89,18 +92,35 @@ def describe_work(work: ProductWork) -> str:
 
 
 def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:
-    """Outputs that are written only in part; one that the kernel also reads is updated in place, which is no error."""
+    """Outputs of which the end is not written, in at least one dimension, as by a grid or a mask that is too small.
+
+    It is no error if the tensor has values already, or if the kernel reads it: then it updates the tensor in place. A
+    kernel that leaves out other parts, such as the upper triangle, selects what it writes.
+    """
     problems = []
     regions = {region.name: region for region in run.memory.tensors}
     for row in coverage:
         region = regions[row.tensor]
         is_partial = row.written_elements is not None and row.written_elements < row.elements
-        if not is_partial or row.is_updated or region.read_marks.any():
+        if not is_partial or row.is_updated or region.tensor.is_initialized or region.read_marks.any():
+            continue
+        if row.tensor not in run.launch.tensors or not _misses_ends_only(region):  # several tensors in one storage
             continue
         remedy = "Check the grid, the strides and the store mask, or pass the part that is written."
         message = describe_coverage(row)
         problems.append(MemoryProblem(Check.COVERAGE, message, _store_site(run), row.tensor, suggestion=remedy))
     return problems
+
+
+def _misses_ends_only(region: TensorMemory) -> bool:
+    """Whether behind each element that is not written, in each dimension, none is."""
+    tensor = region.tensor
+    if 8 * region.granule_bytes != tensor.bits:
+        return True
+    first = (region.start - region.base) // region.granule_bytes
+    written = as_strided(region.written_marks[first:], tensor.shape, tensor.strides, writeable=False)
+    axes = (np.moveaxis(written, axis, 0) for axis in range(len(tensor.shape)))
+    return not any((rows[1:] > rows[:-1]).any() for rows in axes)
 
 
 def describe_coverage(row: TensorCoverage) -> str:

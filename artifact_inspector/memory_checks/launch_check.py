@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from artifact_inspector.execution.kernel_loader import LoadedKernel
-from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.launch import TENSOR_SPACING, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs, find_product_work
@@ -40,7 +40,7 @@ def check_launch(
     if min(launch.grid) == 0:  # Triton launches nothing
         name, notes = loaded.artifact.display_name, ("The grid is empty: nothing runs.",)
         return MemoryReport(name, loaded.artifact.hash, loaded.program.target, launch.grid, (), (), (), notes=notes)
-    launch = place_tensors(_spread_tensors(launch))
+    launch = place_tensors(launch, _spacing_of(launch))
     launch = replace(launch, arguments={name: integers_of(value) for name, value in launch.arguments.items()})
     checks_alignment = loaded.initial_state is None
     log = AccessLog(launch, checks_alignment=checks_alignment)
@@ -98,18 +98,11 @@ def _merge_lines(problems: list[MemoryProblem]) -> list[MemoryProblem]:
     return list(merged.values())
 
 
-def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
-    """The launch with tensors far from each other, if it gives no addresses."""
-    tensors = launch.tensors
-    has_room = len(tensors) <= _MOST_SPREAD and all(tensor.bytes < _SPACING // 2 for tensor in tensors.values())
-    if not has_room or any(tensor.pointer is not None for tensor in tensors.values()):
-        return launch
-    addresses = {name: FIRST_ADDRESS + number * _SPACING for number, name in enumerate(tensors)}
-    arguments = dict(launch.arguments)
-    for name, argument in arguments.items():
-        if isinstance(argument, Tensor):
-            arguments[name] = replace(argument, pointer=addresses[name])
-    return replace(launch, arguments=arguments)
+def _spacing_of(launch: KernelLaunch) -> int:
+    """Bytes between the storages of a launch: as far apart as the address space allows, if it gives no addresses."""
+    tensors = launch.tensors.values()
+    has_room = len(tensors) <= _MOST_SPREAD and all(tensor.bytes < _SPACING // 2 for tensor in tensors)
+    return _SPACING if has_room and all(tensor.pointer is None for tensor in tensors) else TENSOR_SPACING
 
 
 def _compare_ctas(run: SimulatedLaunch, suspects: list[str], steps: int) -> tuple[list[MemoryProblem], list[str]]:

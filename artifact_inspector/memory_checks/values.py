@@ -115,9 +115,12 @@ def _select_ctas(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[NDArray[np
 def _run(loaded: LoadedKernel, launch: KernelLaunch, ctas: NDArray[np.int64], steps: int, rounding: Rounding) -> _Run:
     counters = StepCounters(len(loaded.program.steps), steps)
     setup: LaunchSetup = set_up_launch(loaded, launch, counters, runs_in_parallel=False)
-    for region in setup.memory.regions:
-        if region.tensor.contents is not None:
-            region.content = region.tensor.contents.before.elements
+    for tensor in setup.launch.tensors.values():
+        region = setup.memory.region_of(tensor.pointer or 0)
+        if tensor.contents is not None and region is not None:
+            content = np.zeros(region.stop - region.start, np.uint8) if region.content is None else region.content
+            content[(tensor.pointer or 0) - region.start :][: tensor.bytes] = tensor.contents.before.elements
+            region.content = content
     setup.memory.values = values = LaunchValues(setup.memory.regions, rounding)
     setup.memory.tracks_touches = False
     unfinished = run_in_portions(setup, ctas)
@@ -140,7 +143,8 @@ class _Comparison:
         self.tensor, self.name = tensor, name
         self._format = _SEPARATE_FORMATS.get(tensor.dtype)
         size = tensor.bits // 8
-        content, known, writers = runs[0].values.stored(name)
+        place = (tensor.pointer or 0, tensor.bytes)
+        content, known, writers = runs[0].values.stored(*place)
         after, before = tensor.contents.after.elements, tensor.contents.before.elements
         self.writers = writers.reshape(-1, size).max(axis=1)
         is_written = self.writers >= 0
@@ -149,7 +153,7 @@ class _Comparison:
         is_known = known.reshape(-1, size).all(axis=1)
         compares = is_written & is_known if is_sample else (is_written | missed) & is_known
         self.expected, self.stored = self._numbers(after), self._numbers(content)
-        samples = [self._numbers(run.values.stored(name)[0]) for run in runs[1:] if not run.unfinished]
+        samples = [self._numbers(run.values.stored(*place)[0]) for run in runs[1:] if not run.unfinished]
         with np.errstate(all="ignore"):
             spread = np.max([np.abs(sample - self.stored) for sample in samples], axis=0) if samples else 0.0
             usual = np.nanmedian(np.broadcast_to(spread, self.stored.shape)[compares]) if compares.any() else 0.0

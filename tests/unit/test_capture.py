@@ -709,11 +709,13 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
     assert first["args"] == {
         "x": {"shape": [100, 8], "stride": [1, 100], "dtype": "float16", "alignment": 512},
         "rows": {"shape": [3], "stride": [1], "dtype": "int32", "alignment": 512, "values": [3, 1, -2]},
-        "out": {"shape": [196], "stride": [1], "dtype": "float16", "alignment": 8},
+        "out": {"shape": [196], "stride": [1], "dtype": "float16", "alignment": 8, "storage": 2, "offset": 8},
         "n": 100,
         "scale": 0.5,
         "BLOCK": 128,
     }
+    assert first["initialized"] == ["x", "rows"]
+    assert second["initialized"] == ["x", "rows", "out"]  # the first launch may have written it
     # the second is as the first: no kernel may have written `rows`. A tensor made behind a launch may be made of
     # what it would have written, which is not there, so that what it holds is not known
     assert "values" not in second["args"]["rows"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from artifact_inspector.compiling.capture.known_tensors import KnownTensors
+from artifact_inspector.compiling.arguments import describe_arguments
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors, UninitializedTensors
 
 torch = pytest.importorskip("torch")
 READS = "tt.func @k(%x: !tt.ptr<i32>) {\n tt.store %p, %v : tensor<8x!tt.ptr<f32>>\n}"
@@ -36,3 +39,24 @@ def test_what_a_program_writes_itself_is_unknown_after_its_first_launch() -> Non
     assert held.is_known(other[2:])
     held.mark_written([other], lambda: WRITES)
     assert not held.is_known(other)
+
+
+def test_a_tensor_is_initialized_once_the_program_or_a_kernel_may_have_written_it() -> None:
+    uninitialized = UninitializedTensors()
+    empty, filled, given, zeros = (torch.empty(8) for _ in range(4))
+    for tensor in (empty, filled, given):
+        uninitialized.add(tensor)
+    filled[:4] = 1
+    launch = {"x": empty, "part": empty[4:], "y": filled, "z": given, "zeros": zeros, "n": 3}
+    assert uninitialized.find_initialized(launch, writes=False) == ["y", "zeros"]
+    assert uninitialized.find_initialized({"z": given}, writes=True) == []
+    assert uninitialized.find_initialized(launch, writes=True) == ["y", "z", "zeros"]
+
+
+def test_tensors_of_one_storage_are_described_by_their_offsets() -> None:
+    function = SimpleNamespace(arg_names=["q", "k", "out", "row", "n"], params=())
+    both, rows = torch.zeros(4, 2, 8), torch.zeros(3, 8)
+    args = (both[:, 0], both[:, 1], torch.zeros(4, 8), rows[1], 7)
+    described = describe_arguments(function, args, {}, values=lambda _: False, addresses=False)
+    places = {name: (row.get("storage"), row.get("offset")) for name, row in described.items() if name != "n"}
+    assert places == {"q": (0, 0), "k": (0, 32), "out": (None, None), "row": (2, 32)}

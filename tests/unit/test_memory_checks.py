@@ -25,7 +25,7 @@ from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.memory_checks.coverage import describe_coverage
+from artifact_inspector.memory_checks.coverage import _misses_ends_only, describe_coverage
 from artifact_inspector.memory_checks.out_of_bounds import _suggest_mask
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
 from artifact_inspector.memory_checks.shared_state import AsyncKind, SharedState
@@ -318,3 +318,50 @@ def test_a_program_that_fails_without_a_kernel_is_a_usage_error(monkeypatch: pyt
     answer = CliRunner().invoke(cli.app, ["check-memory", "-t", "sm_80", "--", "python", "nosuch.py"])
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "The program exited with status 2 for sm_80." in answer.stderr
+
+
+def _check_add(launch: dict[str, object]) -> MemoryReport:
+    entry = open_cache(FIXTURES / "3.6.0/sm_80/masked_add").entries[0]
+    (request,) = parse_document_of(launch, "the launch")
+    return check_launches([(entry, request)], make_disassembler([entry], None, sass=True))[0]
+
+
+def _numbers(shape: list[int], offset: int | None = None) -> dict[str, object]:
+    return {"shape": shape, "dtype": "float32", **({} if offset is None else {"storage": 1, "offset": offset})}
+
+
+@pytest.mark.parametrize(
+    ("x", "out", "check"), [(0, 0, None), (0, 4 * 4096, None), (0, 16, Check.RACE), (4 * 4096, 0, None)]
+)
+def test_tensors_of_one_storage_are_one_memory(x: int, out: int, check: Check | None) -> None:
+    arguments = {"x_ptr": _numbers([4096], x), "y_ptr": _numbers([4096]), "out_ptr": _numbers([4096], out), "n": 4096}
+    report = _check_add({"grid": [8], "args": arguments})
+    assert [problem.check for problem in report.problems] == ([] if check is None else [check])
+    assert not report.undecided
+
+
+@pytest.mark.parametrize(
+    ("initialized", "shape", "has_error"),
+    [(None, [4096], True), (["x_ptr"], [4096], True), (["out_ptr"], [4096], False), (None, [4, 1024], True)],
+)
+def test_a_part_that_is_not_written_is_an_error_without_values(
+    initialized: list[str] | None, shape: list[int], has_error: bool
+) -> None:
+    arguments = {"x_ptr": _numbers([4096]), "y_ptr": _numbers([4096]), "out_ptr": _numbers(shape), "n": 4096}
+    report = _check_add({"grid": [2], "args": arguments, "initialized": initialized})
+    assert [problem.check for problem in report.problems] == [Check.COVERAGE] * has_error
+    assert report.coverage[0].written_elements == 1024
+
+
+def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
+    rows = np.arange(8)[:, None]
+    patterns = {
+        "half": rows < 4, "columns": rows.T < 6, "stairs": 8 * rows + rows.T < 37,
+        "triangle": rows >= rows.T, "diagonal": rows == rows.T, "front": rows > 0, "gaps": rows.T % 2 == 1,
+    }  # fmt: skip
+    misses_ends = []
+    for name, pattern in patterns.items():
+        memory = TensorMemory("c", Tensor((8, 8), "fp32", (9, 1), pointer=1 << 20))
+        memory.written_marks[: 9 * 8].reshape(8, 9)[:, :8] = pattern
+        misses_ends += [name] * _misses_ends_only(memory)
+    assert misses_ends == ["half", "columns", "stairs"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from memory_cases import LAUNCH_REFERENCE, REFERENCE_SIZES, check_cache, check_rewritten, run_command
 
+from artifact_inspector import kernels
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
@@ -30,6 +31,26 @@ EXPECTED = {
     "no barrier": {Check.SHARED_RACE},
     "no wait": {Check.UNAWAITED_COPY, Check.UNAWAITED_PRODUCT, Check.OPERAND_IN_USE},
 }
+LOADS = {
+    "matmul_grouped": ("a = tl.load(a_ptrs", "b = tl.load(b_ptrs"),
+    "flash_attention": ("q = tl.load(q_ptr", "k = tl.load(", "v = tl.load("),
+    "fused_linear": ("x = tl.load(x_ptr", "w = tl.load(w_ptr"),
+    "attention_backward": ("q_block = tl.load(q_ptr", "do_block = tl.load(do_ptr", "k_block = tl.load(k_ptr"),
+    "matmul_persistent": ("a = tl.load(a_ptr", "b = tl.load(b_ptr"),
+    "grouped_gemm": ("a = tl.load(a_ptrs", "b = tl.load(b_ptrs"),
+    "layer_norm": ("mean = tl.sum(x", "variance = tl.sum(centred"),
+}
+"""The lines whose data pass through shared memory; in layer_norm, the sums of several warps."""
+LINES = {
+    "missing row": {**LOADS, "layer_norm": ("x = tl.load(x_ptr",), "linear_scan": ("a = tl.load(a_ptr",),
+                    "softmax": ("x = tl.load(x_ptr",)},
+    "half grid": {"matmul_grouped": ("tl.store(c_ptrs",), "flash_attention": ("tl.store(o_ptr",),
+                  "fused_linear": ("tl.store(y_ptr",), "matmul_scaled": ("tl.store(c_ptr",),
+                  "linear_scan": ("tl.store(y_ptr",), "layer_norm": ("tl.store(y_ptr",)},
+    "no barrier": LOADS,
+    "no wait": {**LOADS, "flash_attention": LOADS["flash_attention"][1:], "matmul_persistent": ("a = tl.load(a_ptr",)},
+}  # fmt: skip
+"""Seed, kernel → beginnings of the lines that must be named; of an address, which is the largest tensor's, the first."""
 PATTERNS = {"no barrier": r"BAR\.SYNC[^;]*", "no wait": r"(WARPGROUP\.)?DEPBAR\.LE (SB0|gsb0)[^;]*"}
 
 
@@ -84,4 +105,11 @@ def test_a_seeded_error_is_named(
         reports = check_cache(cache, change=lambda request: _seed_launch(request, seed))
     problems = [problem for report in reports for problem in report.problems if problem.check in EXPECTED[seed]]
     assert problems, reports
-    assert all(problem.site.source is not None for problem in problems)
+    source = (Path(kernels.__file__).parent / f"{kernel}.py").read_text().splitlines()
+    sites = [site for one in problems for site in (one.site, one.other_site) if site is not None]
+    lines = {source[site.source_line - 1].strip() for site in sites}
+    expected = LINES["missing row" if seed == "shifted pointer" else seed][kernel]
+    if seed in PATTERNS:
+        assert all(any(line.startswith(beginning) for line in lines) for beginning in expected), lines
+    else:
+        assert [line.startswith(expected[0]) for line in lines] == [True], lines

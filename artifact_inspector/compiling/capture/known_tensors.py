@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS
@@ -61,6 +61,40 @@ class KnownTensors:
             tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
             storages = {_storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in tensors}
             self._storages = {at: entry for at, entry in storages.items() if at not in self._written_addresses}
+
+
+class UninitializedTensors:
+    """The storages that were created without values, and that neither the program nor a kernel has written since."""
+
+    def __init__(self) -> None:
+        self._versions: dict[int, tuple[Any, int]] = {}
+        """Identity of a storage → a weak reference, so that the identity is not reused, and its version."""
+
+    def add(self, tensor: Any) -> None:
+        """Add the storage of a tensor that was just created."""
+        from torch.multiprocessing.reductions import StorageWeakRef  # programs without torch are captured, too
+
+        if tensor.is_inference():
+            return  # has no version
+        storage = tensor.untyped_storage()
+        self._versions[storage._cdata] = (StorageWeakRef(storage), tensor._version)
+
+    def find_initialized(self, arguments: Mapping[str, Any], *, writes: bool) -> list[str]:
+        """Names of the tensors among some arguments of a launch that are initialized.
+
+        Args:
+            writes: whether the launch may initialize the others.
+        """
+        tensors = {name: getattr(value, "base", value) for name, value in arguments.items()}
+        storages = {x: one.untyped_storage()._cdata for x, one in tensors.items() if hasattr(one, "untyped_storage")}
+        unwritten = {
+            identity
+            for name, identity in storages.items()
+            if identity in self._versions and self._versions[identity][1] == tensors[name]._version
+        }
+        for identity in unwritten if writes else ():
+            del self._versions[identity]
+        return [name for name, identity in storages.items() if identity not in unwritten]
 
 
 def _is_small_integer_tensor(value: Any) -> bool:

@@ -139,11 +139,16 @@ class Recorder:
         target: Target,
         grid: Sequence[int],
         args: Mapping[str, Any],
+        initialized: Sequence[str],
         *,
         tuning: bool,
         interpreted: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the arguments of a launch; each distinct launch once, up to a limit that is reported."""
+        """Write the arguments of a launch; each distinct launch once, up to a limit that is reported.
+
+        Args:
+            initialized: the tensors that have values before the first such launch.
+        """
         if self._directory is not None:
             args = store_arguments(self._directory, args, {})
         event: dict[str, Any] = {"event": "given", "kernel": kernel, "target": str(target)}
@@ -158,7 +163,7 @@ class Recorder:
                 self._written_keys.add(key)
                 self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
         if is_recorded:
-            self._write(event)
+            self._write({**event, "initialized": initialized})
         else:
             self.write_note(
                 f"A kernel has more than {MAX_RECORDED_LAUNCHES} different launches: the arguments of the first "

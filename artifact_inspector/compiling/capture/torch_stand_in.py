@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from artifact_inspector.compiling.capture.devices import device_of
+from artifact_inspector.compiling.capture.known_tensors import UninitializedTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
@@ -45,11 +46,13 @@ class TorchStandIn:
 
     Args:
         recorder: receives a note where the program reads back values that no kernel has written.
+        uninitialized: receives the tensors that the program creates without values.
     """
 
-    def __init__(self, target: Target, recorder: Recorder) -> None:
+    def __init__(self, target: Target, recorder: Recorder, uninitialized: UninitializedTensors) -> None:
         self.target = target
         self.recorder = recorder
+        self._uninitialized = uninitialized
         self._patches = Patches()
 
     def install(self) -> None:
@@ -332,6 +335,8 @@ class TorchStandIn:
                     options[name] = self._cpu if type(value) is int else self._replace_device(value)
             options.pop("pin_memory", None)
             tensor = function(*args, **options)
-            return tensor.zero_() if zeroed and not tensor.is_meta and not tensor.requires_grad else tensor
+            if zeroed and not tensor.is_meta and not tensor.requires_grad:
+                self._uninitialized.add(tensor.zero_())
+            return tensor
 
         return create_on_cpu

@@ -23,7 +23,7 @@ from artifact_inspector.compiling.arguments import describe_arguments, named_arg
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.interpretation import interpret_launch
-from artifact_inspector.compiling.capture.known_tensors import KnownTensors
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors, UninitializedTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
@@ -45,6 +45,7 @@ class TritonStandIn:
         targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
         recorder: receives every compile, launch and resource shortage.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
+        uninitialized: the tensors that the program created without values.
         interprets: whether launches run in Triton's interpreter, and their results are recorded.
     """
 
@@ -55,6 +56,7 @@ class TritonStandIn:
         directory: Path,
         configs: int | None,
         time_limit: float,
+        uninitialized: UninitializedTensors,
         *,
         interprets: bool = False,
     ) -> None:
@@ -69,7 +71,7 @@ class TritonStandIn:
         self._refused_kernels = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
         self._known_tensors = KnownTensors()
-        self._interprets = interprets
+        self._uninitialized, self._interprets = uninitialized, interprets
 
     def install(self) -> None:
         """Replace Triton's driver.
@@ -128,11 +130,16 @@ class TritonStandIn:
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
         launch_arguments = getattr(self._thread, "arguments", None)
-        if launch_arguments is not None and self._interprets and not self._is_benchmarking and self.index == 0:
-            self._interpret(kernel, target, grid, launch_arguments)
-        elif launch_arguments is not None:
+        if launch_arguments is None:
+            self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
+            return
+        is_last = self.index == len(self.targets) - 1 and not self._is_benchmarking
+        initialized = self._uninitialized.find_initialized(named_arguments(*launch_arguments), writes=is_last)
+        if self._interprets and not self._is_benchmarking and self.index == 0:
+            self._interpret(kernel, target, grid, launch_arguments, initialized)
+        else:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
-            self.recorder.record_arguments(kernel, target, grid, record, tuning=self._is_benchmarking)
+            self.recorder.record_arguments(kernel, target, grid, record, initialized, tuning=self._is_benchmarking)
             tensors = (*launch_arguments[1], *launch_arguments[2].values())
             self._known_tensors.mark_written(
                 tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
@@ -140,7 +147,9 @@ class TritonStandIn:
 
         self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
 
-    def _interpret(self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any) -> None:
+    def _interpret(
+        self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any, initialized: list[str]
+    ) -> None:
         """Run a launch in the interpreter, and record its arguments with their values before and after."""
         record = describe_arguments(*launch_arguments, values=lambda _: True, addresses=False)
         function, args, options = launch_arguments
@@ -151,9 +160,8 @@ class TritonStandIn:
                 contents = done.contents.get(int(tensor.untyped_storage().data_ptr()))
                 if contents is not None:
                     record[name]["contents"] = self.recorder.store_contents(tensor, *contents)
-        self.recorder.record_arguments(
-            kernel, target, grid, record, tuning=False, interpreted={"ctas": done.ctas, "problem": done.problem}
-        )
+        interpreted = {"ctas": done.ctas, "problem": done.problem}
+        self.recorder.record_arguments(kernel, target, grid, record, initialized, tuning=False, interpreted=interpreted)
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""

@@ -24,7 +24,7 @@ from artifact_inspector.execution.interpreter.intervals import (
 from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.values import IntArray
-from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
+from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor, separate_tensors
 from artifact_inspector.execution.stored_values import StoredValues
 from artifact_inspector.model.float_formats import NEAREST, Rounding
 
@@ -189,10 +189,7 @@ class GlobalMemory:
     """Global memory of a launch."""
 
     def __init__(self, launch: KernelLaunch) -> None:
-        self.regions = sorted(
-            (TensorMemory(name, tensor) for name, tensor in launch.tensors.items() if tensor.bytes),
-            key=lambda region: region.start,
-        )
+        self.regions = [TensorMemory(name, tensor) for name, tensor in separate_tensors(launch)]
         self.start_addresses = np.array([region.start for region in self.regions], np.int64)
         self.end_addresses = np.array([region.stop for region in self.regions], np.int64)
         self.footprints: AccessRecorder | None = None

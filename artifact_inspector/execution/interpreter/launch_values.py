@@ -13,9 +13,8 @@ from artifact_inspector.model.float_formats import Rounding
 
 
 class PlacedTensor(Protocol):
-    """A tensor in memory: its name and addresses, and its bytes where they were given."""
+    """A tensor in memory: its addresses, and its bytes where they were given."""
 
-    name: str
     start: int
     stop: int
     content: NDArray[np.uint8] | None
@@ -41,10 +40,11 @@ class LaunchValues:
         self._known = [np.full(size, t.content is not None) for t, size in zip(tensors, sizes, strict=True)]
         self._writers = [np.full(size, -1, np.int32) for size in sizes]
 
-    def stored(self, name: str) -> tuple[NDArray[np.uint8], BoolArray, NDArray[np.int32]]:
-        """The bytes of a tensor, which of them are known, and the step that wrote each last, or -1."""
-        at = next(at for at, tensor in enumerate(self._tensors) if tensor.name == name)
-        return self._content[at], self._known[at], self._writers[at]
+    def stored(self, start: int, size: int) -> tuple[NDArray[np.uint8], BoolArray, NDArray[np.int32]]:
+        """The bytes from an address on, which of them are known, and the step that wrote each last, or -1."""
+        at = int(np.searchsorted(self._starts, start, side="right")) - 1
+        span = slice(start - int(self._starts[at]), start - int(self._starts[at]) + size)
+        return self._content[at][span], self._known[at][span], self._writers[at][span]
 
     def load(self, addresses: IntArray, size: int) -> tuple[IntArray, BoolArray]:
         """The words of up to 8 bytes at some addresses, and where they are known."""
