@@ -112,11 +112,7 @@ class _SharedWatch(StepWatch):
             agents = np.array([agent for agent in started if agent is not None], np.int64)
         elif step.kind == "copy" or step.opcode.startswith("UTMASTG"):
             warps, of_warp = np.unique(threads // self.warp_size, return_inverse=True)
-            needs_fence = step.kind == "copy"
-            started = [
-                state.enqueue(COPY_QUEUE, AsyncKind.COPY, warps[at : at + 1], needs_fence=needs_fence)
-                for at in range(len(warps))
-            ]
+            started = [state.enqueue(COPY_QUEUE, AsyncKind.COPY, warps[at : at + 1]) for at in range(len(warps))]
             agents = np.array(started, np.int64)[of_warp]
         is_atomic = step.kind == "shared_atomic"
         if access.is_store:

@@ -3,7 +3,8 @@
 Each warp is an agent with a vector clock, and so is each group of asynchronous copies or matrix products. A barrier
 joins the clocks of the warps that arrive, a wait those of the groups that it waits for. An access is ordered behind
 another one if the clock of its warp has reached the other's time. A second clock has what a proxy fence has made
-visible to the asynchronous proxy: tensor copies and matrix products need that of what other instructions wrote.
+visible to the asynchronous proxy: tensor copies and matrix products need that of what stores wrote. A `cp.async` counts
+as visible after its wait, since Triton 3.2 pipelines the products of sm_90 without a fence.
 
 **Source** C. Flanagan, S. Freund: "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009. PTX ISA,
 "Asynchronous copy: cp.async": groups and waits are per thread; here, per warp. "Async proxy".
@@ -129,13 +130,13 @@ class SharedState:
         self._clocks[1, warps] = np.maximum(*self._clocks[:, warps])
         self._clocks[0, warps, warps] += 1
 
-    def start(self, kind: AsyncKind, warps: NDArray[np.int64], *, needs_fence: bool = False) -> int:
+    def start(self, kind: AsyncKind, warps: NDArray[np.int64]) -> int:
         """The agent of a new asynchronous group, which is ordered behind the warps that start it."""
         agent = self._warps + len(self._groups)
         if agent == self._clocks.shape[2]:
             self._clocks = np.pad(self._clocks, ((0, 0), (0, 0), (0, agent)))
         clock = np.zeros((2, agent + 1), np.int64)
-        clock[: 1 if needs_fence else 2, agent] = 1
+        clock[:, agent] = 1
         self._groups.append((kind, int(warps[0]), clock))
         return self.extend(agent, warps)
 
@@ -158,11 +159,11 @@ class SharedState:
         """The clocks behind the end of an asynchronous group."""
         return self._groups[agent - self._warps][2]
 
-    def enqueue(self, queue: str, kind: AsyncKind, warps: NDArray[np.int64], *, needs_fence: bool = False) -> int:
+    def enqueue(self, queue: str, kind: AsyncKind, warps: NDArray[np.int64]) -> int:
         """The agent of the open group of a queue, which some warps share."""
         queues = [self._queues.setdefault((queue, warp), [{}]) for warp in warps.tolist()]
         agent = queues[0][-1].get(kind)
-        agent = self.start(kind, warps, needs_fence=needs_fence) if agent is None else self.extend(agent, warps)
+        agent = self.start(kind, warps) if agent is None else self.extend(agent, warps)
         for groups in queues:
             groups[-1][kind] = agent
         return agent

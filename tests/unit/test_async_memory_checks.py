@@ -102,6 +102,16 @@ def test_a_product_reads_a_store_only_after_a_fence(order: str, expected: set[Ch
     assert _kinds(state) == expected
 
 
+def test_a_product_reads_a_finished_copy_without_a_fence() -> None:
+    state = SharedState(128, 32)
+    agent = state.enqueue("SB0", AsyncKind.COPY, FIRST)
+    state.store(0, np.arange(4), 16 * np.arange(4), 16, np.full(4, agent))
+    state.commit("SB0", FIRST)
+    state.wait("SB0", FIRST, 0)
+    state.load(1, np.arange(4), 16 * np.arange(4), 16, np.full(4, state.enqueue("gsb0", AsyncKind.PRODUCT, FIRST)))
+    assert _kinds(state) == set()
+
+
 def test_a_result_is_read_only_after_the_commit_of_its_product() -> None:
     state = SharedState(64, 32)
     barriers = Mbarriers(state)

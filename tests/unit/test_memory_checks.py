@@ -196,7 +196,7 @@ WARPS = np.array([0, 1])
 
 def _start_copy(state: SharedState, step: int, first: int) -> None:
     """Each thread copies a word; each warp has its own group."""
-    agents = [state.enqueue("SB0", AsyncKind.COPY, WARPS[at : at + 1], needs_fence=True) for at in (0, 1)]
+    agents = [state.enqueue("SB0", AsyncKind.COPY, WARPS[at : at + 1]) for at in (0, 1)]
     state.store(step, ALL, first + 4 * ALL, 4, np.repeat(agents, 32))
 
 

@@ -72,12 +72,12 @@ class UninitializedTensors:
 
     def add(self, tensor: Any) -> None:
         """Add the storage of a tensor that was just created."""
-        from torch.multiprocessing.reductions import StorageWeakRef  # programs without torch are captured, too
+        from torch.multiprocessing import reductions  # programs without torch are captured, too
 
         if tensor.is_inference():
             return  # has no version
-        storage = tensor.untyped_storage()
-        self._versions[storage._cdata] = (StorageWeakRef(storage), tensor._version)
+        storage, reference_to = tensor.untyped_storage(), vars(reductions)["StorageWeakRef"]
+        self._versions[storage._cdata] = (reference_to(storage), tensor._version)
 
     def find_initialized(self, arguments: Mapping[str, Any], *, writes: bool) -> list[str]:
         """Names of the tensors among some arguments of a launch that are initialized.
