@@ -12,7 +12,7 @@ from artifact_inspector.analysis.access.cache_policies import CachePolicy, find_
 from artifact_inspector.analysis.access.load_widths import LoadWidth, explain_widths
 from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
-from artifact_inspector.analysis.matrix.generation import MatrixGeneration, describe_generation
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.work_balance import WorkBalance, check_work_balance
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.order.stage_invariants import find_broken_invariants
@@ -29,6 +29,7 @@ from artifact_inspector.analysis.resources.usage import Contradiction, Resources
 from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage, find_shared_memory_usage
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.modules import BINARY_OF
+from artifact_inspector.facts.ordering import OrderedStage
 from artifact_inspector.facts.reading import computed, without_collection
 from artifact_inspector.facts.stage_reading import KernelFiles, Matrix, StageReading
 from artifact_inspector.files.binary import Binary
@@ -52,7 +53,9 @@ class KernelReading(KernelFiles):
         """Stages that can be read."""
         if self._stages is None:
             with without_collection():
-                self._stages = tuple(stage for stage in Stage if self.at(stage).can_be_read)
+                self._stages = tuple(
+                    stage for stage in Stage for _ in self.at(stage).if_available(lambda reading: reading.outline)
+                )
         return self._stages
 
     def forget(self) -> None:
@@ -67,16 +70,14 @@ class KernelReading(KernelFiles):
         return {stage: value for stage in self.stages for value in self.at(stage).if_available(read_member)}
 
     @property
-    def first_tensor_level(self) -> StageReading | None:
-        """The first stage that can be read, if it is tensor-level IR."""
-        first = next(iter(self.stages), None)
-        return None if first is None or first.order > Stage.TTGIR.order else self.present(first)
-
-    @property
     def lowered(self) -> StageReading | None:
         """The last stage that can be read, if it is below tensor-level IR."""
         last = next(reversed(self.stages), None)
         return None if last is None or last.order <= Stage.TTGIR.order else self.present(last)
+
+    @property
+    def _orders(self) -> dict[Stage, OrderedStage]:
+        return self.at_every_stage(lambda stage: stage.order)
 
     @computed
     def program(self) -> KernelProgram | None:
@@ -88,7 +89,7 @@ class KernelReading(KernelFiles):
     def principal(self) -> str | None:
         """Id of the main loop, by the stage that the program was read from."""
         references = self.at_every_stage(lambda stage: stage.references)
-        orders = self.at_every_stage(lambda stage: stage.order)
+        orders = self._orders
         if not orders:
             return None
         sources = [stage for stage in orders if stage in references and references[stage].is_source]
@@ -107,7 +108,7 @@ class KernelReading(KernelFiles):
     def changed(self) -> Mapping[str, Stage]:
         """Region → first stage whose order verdict differs from the stage before."""
         changed: dict[str, Stage] = {}
-        orders = self.at_every_stage(lambda stage: stage.order)
+        orders = self._orders
         for complaint in find_broken_invariants({stage: order.facts for stage, order in orders.items()}):
             message = f"an error of inspect-kernel, please report it: {complaint}"
             self.log.current.append(Problem(self.artifact.directory, message))
@@ -126,7 +127,7 @@ class KernelReading(KernelFiles):
     @computed
     def pipelines(self) -> Mapping[str, Pipeline]:
         """Loop → how it is pipelined."""
-        orders = self.at_every_stage(lambda stage: stage.order)
+        orders = self._orders
         by_loop: dict[str, dict[Stage, LoopBuffers]] = {}
         for stage, buffers in self.at_every_stage(lambda stage: stage.buffers).items():
             for name, of_loop in buffers.items():
@@ -171,7 +172,7 @@ class KernelReading(KernelFiles):
         lowered, target = self.lowered, self.artifact.target
         if lowered is None or target is None:
             return {}
-        regions, executed, packed = lowered.order.facts, lowered.matrix, lowered.packed_dots
+        regions, executed, packed = lowered.order.facts, lowered.matrix, lowered.order.by_region(count_packed_dots)
         everywhere = tuple(work for works in requested.values() for work in works)
         return {
             region.id: describe_generation(
@@ -213,8 +214,8 @@ class KernelReading(KernelFiles):
     @computed
     def unmasked(self) -> tuple[MissingMask, ...]:
         """Loads that may read past an end that the mask of another access names."""
-        first = self.first_tensor_level
-        return () if first is None else first.past_the_end
+        first = next(iter(self.stages), None)
+        return () if first is None else self.at(first).past_the_end
 
     @property
     def _first_and_last(self) -> tuple[tuple[str, StageAccesses, StageAccesses], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints, overload
 
@@ -198,7 +198,7 @@ class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` i
 
     def _compute(self, record: Facts) -> Value:
         return record.source_of(self.name).value(
-            record.section(self.name), lambda: self.value_type, lambda: self.find(record), self.missing
+            record.section(self.name), lambda: self.value_type, partial(self.find, record), self.missing
         )
 
 
@@ -207,18 +207,18 @@ class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
 
     def _compute(self, record: Facts) -> Value:
         def find() -> dict[str, Value]:
-            return {name: self._or_missing(sibling) for name, sibling in record.siblings().items()}
+            values = {}
+            for name, sibling in record.siblings().items():
+                try:
+                    values[name] = self.find(sibling)
+                except Unavailable:
+                    values[name] = self.missing()
+            return values
 
         values: dict[str, Value] = record.source_of(self.name).value(
             record.section(self.name), lambda: GenericAlias(dict, (str, self.value_type)), find, dict
         )
         return values[record.name] if record.name in values else self.missing()
-
-    def _or_missing(self, record: Facts) -> Value:
-        try:
-            return self.find(record)
-        except Unavailable:
-            return self.missing()  # type: ignore[no-any-return]
 
 
 class of_files(lazy[Value]):  # noqa: N801 - used as a decorator
@@ -250,12 +250,12 @@ class growing(derived[Value]):  # noqa: N801 - used as a decorator
 
 def or_else(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], lazy[Value]]:
     """A `lazy` fact with the value that it has where it is unavailable."""
-    return lambda find: lazy(find, missing)
+    return partial(lazy, missing=missing)
 
 
 def of_group(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], of_siblings[Value]]:
     """A fact `of_siblings` with the value that it has where it is unavailable."""
-    return lambda find: of_siblings(find, missing)
+    return partial(of_siblings, missing=missing)
 
 
 def hidden(find: Callable[[Any], Value]) -> lazy[Value]:

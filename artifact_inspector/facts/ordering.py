@@ -112,7 +112,10 @@ def order_stage(
                 # Of a loop that was split: its parts have ids of their own.
                 memory = memories_before.get(prefix + region.reference.id)
             facts, memories[name] = judge_region(code, region, memory)
-            facts_of_all.append(_prefixed(facts, prefix))
+            if prefix:
+                parent = None if facts.parent is None else prefix + facts.parent
+                facts = replace(facts, id=prefix + facts.id, parent=parent)
+            facts_of_all.append(facts)
             if region.residue is not None:
                 left_over.add(name)
         functions.append(OrderedFunction(code, original or code.function.name, prefix, regions))
@@ -139,13 +142,6 @@ def _original_name(function: Function, module: Module, references: Mapping[str, 
     if len(references) == 1 and len(module.functions) == 1:
         return next(iter(references))
     return ""
-
-
-def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
-    if not prefix:
-        return facts
-    parent = None if facts.parent is None else prefix + facts.parent
-    return replace(facts, id=prefix + facts.id, parent=parent)
 
 
 def group_by_block(located: Iterable[Located]) -> dict[int, list[Located]]:

@@ -18,7 +18,6 @@ from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_c
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_program
 from artifact_inspector.analysis.flow.loop_range import LoopRange, find_loop_range
-from artifact_inspector.analysis.matrix.generation import count_packed_dots
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.matrix.operand_reads import OperandReads, count_element_accesses, find_operand_reads
 from artifact_inspector.analysis.order.regions import LineCount, count_by_line
@@ -120,11 +119,6 @@ class StageReading:
     def shared(self) -> dict[str, Any] | None:
         """Members of kernels with the same text."""
         return self.kernel.members_of_text(self.stage)
-
-    @property
-    def can_be_read(self) -> bool:
-        """True where the stage has a module and an outline."""
-        return any(True for _ in self.if_available(lambda stage: stage.outline))
 
     def if_available(self, read_member: Callable[[StageReading], Value | None]) -> Iterator[Value]:
         """A member once, or not at all where it is unavailable or None."""
@@ -351,11 +345,6 @@ class StageReading:
                 all_dots = [work for name in names for work in matrix[name]]
                 issuers[function.prefix] = warps_of(function.code, all_dots, warps)
         return issuers
-
-    @computed
-    def packed_dots(self) -> Mapping[str, int]:
-        """Region → packed dot instructions of integers; last stage only."""
-        return self.order.by_region(count_packed_dots) if self.is_last else {}
 
     @computed
     def operand_reads(self) -> Mapping[str, tuple[OperandReads, ...]]:

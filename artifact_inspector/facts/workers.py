@@ -40,13 +40,6 @@ _work: tuple[Sequence[Artifact], Any, Any, TextCache] | None = None
 """What the processes of a pool inherit: kernels, view, disassembler, shared texts."""
 
 
-def available_cores() -> int:
-    """Processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def find_facts(
     artifacts: Sequence[Artifact],
     indices: Sequence[int],
@@ -62,10 +55,10 @@ def find_facts(
         cores: processes at most; one means none but this.
     """
     sizes = {index: artifact_size(artifacts[index]) or 0 for index in indices}
-    processes = min(available_cores() if cores is None else cores, len(indices))
-    # A process that inherits nothing would take the time to import everything.
-    is_worthwhile = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE
-    if not is_worthwhile:
+    processes = 1  # elsewhere: a process that inherits nothing would take the time to import everything
+    if sys.platform == "linux":
+        processes = min(len(os.sched_getaffinity(0)) if cores is None else cores, len(indices))
+    if processes <= 1 or sum(sizes.values()) < WORTHWHILE:
         yield from ((index, b"") for index in indices)
         return
     done: set[int] = set()

@@ -39,10 +39,6 @@ class Cubin:
     stack: tuple[StackAccess, ...] | None
     """None for instructions before sm_70."""
 
-    def stack_source(self, *, is_store: bool) -> str:
-        """Source of the counts of stack stores or loads."""
-        return f"cubin, {'STL' if is_store else 'LDL'} instructions"
-
 
 @dataclass(frozen=True, slots=True)
 class Hsaco:

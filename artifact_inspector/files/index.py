@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import stat
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +59,7 @@ def default_path() -> Path | None:
 
 def index_opener(notice: Callable[[str], None]) -> Callable[[], Index] | None:
     """A function that opens the user's index, which reports problems to `notice`; None if disabled."""
-    return None if is_disabled(INDEX_VARIABLE) else lambda: Index(default_path(), notice)
+    return None if is_disabled(INDEX_VARIABLE) else partial(Index, default_path(), notice)
 
 
 class Index:
@@ -167,7 +167,7 @@ class Index:
     def _open(self, path: Path) -> None:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not all(map(_is_regular, _database_files(path))):
+            if any(file.exists() and not file.is_file() for file in _database_files(path)):  # SQLite waits for a pipe
                 self._disable("a path is not a regular file")
                 return
             self._connect(path)
@@ -231,14 +231,6 @@ class Index:
 
 def _database_files(path: Path) -> Iterator[Path]:
     return (path.with_name(path.name + end) for end in ("", *_SQLITE_SUFFIXES))
-
-
-def _is_regular(file: Path) -> bool:
-    """Whether it is a file or does not exist; SQLite would wait forever on a pipe."""
-    try:
-        return stat.S_ISREG(file.stat().st_mode)
-    except FileNotFoundError:
-        return True
 
 
 _DATABASE_ERRORS = (sqlite3.Error, UnicodeError, TypeError, OverflowError)

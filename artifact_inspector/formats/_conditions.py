@@ -107,15 +107,14 @@ class ConditionTable:
 
     def masking(self, instruction: Instruction) -> Masking:
         """How an access may be disabled, other than by a branch or the mask of active lanes."""
-        masking = Masking.DIRECT if self._has_direct_mask(instruction) else Masking.NONE
-        return masking | Masking.FOLDED if _is_folded(instruction) else masking
-
-    def _has_direct_mask(self, instruction: Instruction) -> bool:
         if instruction.guard is not None and not _is_constant_true(instruction.guard, instruction.text):
-            return True
-        if self._access is not None:
-            return bool(self._access(instruction).mask)
-        return instruction.opcode.startswith(_MASKED)
+            is_direct = True
+        elif self._access is not None:
+            is_direct = bool(self._access(instruction).mask)
+        else:
+            is_direct = instruction.opcode.startswith(_MASKED)
+        masking = Masking.DIRECT if is_direct else Masking.NONE
+        return masking | Masking.FOLDED if _is_folded(instruction) else masking
 
     def mask(self, instruction: Instruction) -> tuple[str, ...]:
         """The values that may hold the mask of an access."""

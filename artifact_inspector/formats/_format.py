@@ -55,15 +55,10 @@ class OpcodeTable:
         """The kind of an opcode; UNKNOWN if no row matches."""
         kind = self._kinds.get(opcode)
         if kind is None:
-            kind = self._kinds[opcode] = self._longest_prefix_kind(opcode)
+            prefixes = (opcode[:length] for length in self._lengths if length <= len(opcode))
+            kinds = (self._prefixes[prefix] for prefix in prefixes if prefix in self._prefixes)
+            kind = self._kinds[opcode] = next(kinds, EventKind.UNKNOWN)
         return kind
-
-    def _longest_prefix_kind(self, opcode: str) -> EventKind:
-        for length in self._lengths:
-            kind = self._prefixes.get(opcode[:length]) if length <= len(opcode) else None
-            if kind is not None:
-                return kind
-        return EventKind.UNKNOWN
 
     @property
     def rows(self) -> Mapping[str, EventKind]:

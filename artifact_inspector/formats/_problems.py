@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NoReturn
 
 from artifact_inspector.errors import ParseError
@@ -72,11 +72,9 @@ class ProblemLog:
         """All problems as sentences."""
         omitted = self._count - len(self._reported)
         more = [f"{omitted} more problems are not shown"] if omitted else []
-        return (*self._missing(), *self._reported, *more)
-
-    def _missing(self) -> Iterator[str]:
-        if self._missing_names:
-            name, line = next(iter(self._missing_names.items()))
+        missing = []
+        for name, line in list(self._missing_names.items())[:1]:
             count = len(self._missing_names)
             subject = f"{name} is" if count == 1 else f"{count} names, first {name}, are"
-            yield f"line {line}: {subject} not defined in the file, which must be truncated"
+            missing = [f"line {line}: {subject} not defined in the file, which must be truncated"]
+        return (*missing, *self._reported, *more)

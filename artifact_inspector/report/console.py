@@ -9,7 +9,6 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -106,9 +105,5 @@ class Printable:
     content: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        return _clean(console.render(self.content, options))
-
-
-def _clean(segments: Iterable[Segment]) -> Iterator[Segment]:
-    for segment in segments:
-        yield Segment(escape_unprintable(segment.text), segment.style, segment.control)
+        for segment in console.render(self.content, options):
+            yield Segment(escape_unprintable(segment.text), segment.style, segment.control)

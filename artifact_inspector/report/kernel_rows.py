@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -35,7 +35,15 @@ Cells = Mapping[str, str | Text]
 
 def kernel_cells(kernel: KernelFacts) -> Cells:
     """The cells of one kernel, without hash and variant, which depend on the other kernels."""
-    return kernel.derive("row", lambda: {heading: cell(kernel) for heading, _, _, cell in _COLUMNS})
+
+    def find_cells() -> Cells:
+        cells = {heading: "" if cell is None else cell(kernel) for heading, _, _, cell in _COLUMNS}
+        return {
+            heading: "–" if cell is None else str(cell) if isinstance(cell, int) else cell
+            for heading, cell in cells.items()
+        }
+
+    return kernel.derive("row", find_cells)
 
 
 def _state(kernel: KernelFacts) -> str:
@@ -61,10 +69,6 @@ def _limits(kernel: KernelFacts) -> str:
     return LIMIT_GAP.join(f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first)
 
 
-def _or_dash(value: object) -> str:
-    return "–" if value is None else str(value)
-
-
 def blocks_text(occupancy: Occupancy | None) -> str:
     """Blocks that fit on an SM or CU; empty if unknown."""
     return "" if occupancy is None or occupancy.blocks is None else str(occupancy.blocks)
@@ -81,17 +85,17 @@ def _verdict(kernel: KernelFacts) -> Text:
     return phrase
 
 
-_COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text]], ...] = (
+_COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text | int | None] | None], ...] = (
     ("kernel", "kernel", False, lambda x: x.artifact.display_name),
-    ("variant", "variant", False, lambda x: ""),
-    ("hash", "hash", False, lambda x: ""),
-    ("equal", "equal", True, lambda x: ""),
-    ("target", "target", False, lambda x: _or_dash(x.artifact.target and x.artifact.target.arch)),
-    ("Triton", "Triton", False, lambda x: _or_dash(x.artifact.triton_version)),
+    ("variant", "variant", False, None),
+    ("hash", "hash", False, None),
+    ("equal", "equal", True, None),
+    ("target", "target", False, lambda x: None if x.artifact.target is None else x.artifact.target.arch),
+    ("Triton", "Triton", False, lambda x: x.artifact.triton_version),
     ("what limits it", "what limits it", False, lambda x: Text(_limits(x), "yellow" if is_severe(x) else "")),
-    ("warps", "warps", True, lambda x: _or_dash(x.artifact.num_warps)),
-    ("stages", "stages", True, lambda x: _or_dash(x.num_stages)),
-    ("smem", "smem", True, lambda x: _or_dash(x.artifact.shared_bytes)),
+    ("warps", "warps", True, lambda x: x.artifact.num_warps),
+    ("stages", "stages", True, lambda x: x.num_stages),
+    ("smem", "smem", True, lambda x: x.artifact.shared_bytes),
     ("regs", "regs", True, registers_text),
     ("blocks", "blk", True, lambda x: blocks_text(x.occupancy)),
     ("MMA", "MMA", True, mma_count),
@@ -100,7 +104,7 @@ _COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text]], ...]
     ("changed at", "changed", False, lambda x: Text("" if x.changed_at is None else x.changed_at.value, "yellow")),
     ("state", "state", False, lambda x: Text(_state(x), "magenta")),
 )
-"""Heading, heading of a narrow table, whether it is right-aligned, and cell."""
+"""Heading, heading of a narrow table, whether it is right-aligned, and cell; None if other kernels decide the cell."""
 _OPTIONAL = ("variant", "hash", "equal", "regs", "blocks", "changed at", "what limits it", "state")
 _CONSTANT = ("target", "Triton")
 _IN_VARIANT = ("warps", "stages")
@@ -303,7 +307,10 @@ def short_hashes(kernels: Sequence[KernelFacts]) -> list[str]:
     by_name: dict[str, Counter[str]] = {}
     for kernel in kernels:
         by_name.setdefault(kernel.artifact.display_name, Counter())[kernel.artifact.hash] += 1
-    lengths = {name: _distinguishing_length(counts) for name, counts in by_name.items()}
+    lengths = {
+        name: next(n for n in range(6, 65) if n == 64 or len({digest[:n] for digest in counts}) == len(counts))
+        for name, counts in by_name.items()
+    }
     digests = []
     for kernel in kernels:
         name, full_hash = kernel.artifact.display_name, kernel.artifact.hash
@@ -311,11 +318,3 @@ def short_hashes(kernels: Sequence[KernelFacts]) -> list[str]:
         hash_prefix = full_hash[: lengths[name]] if counts.total() > 1 else ""
         digests.append(kernel.artifact.directory if counts[full_hash] > 1 else hash_prefix)
     return digests
-
-
-def _distinguishing_length(hashes: Collection[str]) -> int:
-    """The number of characters, at least six, that distinguish some hashes."""
-    length = 6
-    while length < 64 and len({digest[:length] for digest in hashes}) < len(hashes):
-        length += 1
-    return length

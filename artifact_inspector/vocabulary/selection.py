@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
@@ -25,7 +26,7 @@ def is_severe(kernel: KernelFacts) -> bool:
 
 def cost_of(kernel: KernelFacts) -> tuple[int, ...]:
     """Sort key of lists: what does not fit or launch, then what is wrong, spills, other warnings, and notes."""
-    return kernel.derive("cost", lambda: _find_cost(kernel))
+    return kernel.derive("cost", partial(_find_cost, kernel))
 
 
 def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:

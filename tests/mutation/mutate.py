@@ -56,6 +56,8 @@ WALL = 3600
 
 VIEWS = ("tests/unit/test_view_claims.py", "tests/golden/test_views.py", "tests/golden/test_reports.py")
 """Look at what all reports and pictures claim."""
+GOLDENS = ("tests/golden/test_facts.py", "tests/golden/test_scenes.py", "tests/golden/test_lexers.py")
+"""Look at what is read from files."""
 PARAMETERS = 3
 """Of one test that has no record, in files that do not import the module."""
 APART = 6
@@ -84,6 +86,7 @@ def related(mutant: Mutant, known: Iterable[str], reach: Reach) -> list[str]:
             + 30 * any(name in text for name in names)
             + 15 * (f"{module.rpartition('.')[0]}." in text)
             + 10 * (file in VIEWS and room in ("report", "pictures"))
+            + 8 * (file in GOLDENS and room in ("formats", "report", "analysis"))
             + 5 * (f"artifact_inspector.{room}" in text)
         )
 

@@ -64,7 +64,12 @@ class _MissingMaskSearch:
         self._analysis = AxisAnalysis(first.code, function.divisibility)
 
     def run(self) -> Iterator[MissingMask]:
-        masks = {access.index: mask for access in self._first.accesses if (mask := self._mask(access))}
+        masks: dict[int, int] = {}
+        for access in self._first.accesses:
+            roles = self._first.operand_roles(access)
+            mask = self._analysis.value_read(access.index, roles.mask[0]) if roles is not None and roles.mask else None
+            if mask is not None:
+                masks[access.index] = mask
         masked = [access for access in self._first.accesses if access.index in masks]
         bounds = [bound for a in masked for bound in self._bounds(masks[a.index], a.block)]
         if not bounds:
@@ -99,10 +104,6 @@ class _MissingMaskSearch:
             tuple(instructions[bound.compare_index].line for bound in missing_bounds),
         )
 
-    def _mask(self, access: MemoryAccess) -> int | None:
-        roles = self._first.operand_roles(access)
-        return self._analysis.value_read(access.index, roles.mask[0]) if roles is not None and roles.mask else None
-
     def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
         """The compares in a mask that require an index to be below an end."""
         analysis, definitions = self._analysis, self._code.values.definitions
@@ -121,19 +122,16 @@ class _MissingMaskSearch:
             sides = analysis.operands(at)
             if operation.holds_below is not None and len(sides) == 2:
                 index, end = map(analysis.broadcast_source, sides if operation.holds_below else sides[::-1])
-                if self._is_tile(index) and self._is_end(index, end):
+                if self._may_end_inside(index, end):
                     yield _Bound(index, end, at, block)
 
-    def _is_tile(self, value: int) -> bool:
-        axes = self._analysis.axes(value)
-        return axes is not None and any(run > 1 for run in axes.contiguity)
-
-    def _is_end(self, index: int, end: int) -> bool:
-        """True for a uniform value passed to the program that may split a tile."""
+    def _may_end_inside(self, index: int, end: int) -> bool:
+        """True for a uniform value passed to the program that may split the tile of an index."""
         axes, tile = self._analysis.axes(end), self._analysis.axes(index)
         if axes is None or tile is None or axes.value is not None or any(run > 1 for run in axes.contiguity):
             return False
-        return bool(self._arguments(end)) and axes.divisibility[0] % max(tile.contiguity) != 0
+        longest = max(tile.contiguity, default=1)
+        return longest > 1 and bool(self._arguments(end)) and axes.divisibility[0] % longest != 0
 
     def _arguments(self, value: int) -> list[str]:
         names = map(self._analysis.argument, self._analysis.dependencies(value))

@@ -7,7 +7,7 @@ the dots in tensor-level IR. The two sides are counted independently, in two fil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -106,6 +106,10 @@ def check_work_balance(
         parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None, every region
             may hold the iterations of any other.
     """
+
+    def parent_of(region: str) -> Iterable[str]:
+        return filter(None, [(parents or {}).get(region)])
+
     sides = [
         _side(
             name,
@@ -113,7 +117,7 @@ def check_work_balance(
             works.get(name, ()),
             unroll_factor=(unrolled or {}).get(name, 1),
             is_dissolved=name in dissolved,
-            enclosing_regions=None if parents is None else _enclosing_regions(name, parents),
+            enclosing_regions=None if parents is None else frozenset(reachable([name], parent_of)) - {name},
         )
         for name in dict.fromkeys((*dots, *works))
     ]
@@ -123,11 +127,6 @@ def check_work_balance(
         for side in sides
         if side.dots or side.instructions or side.unknown_reason
     }
-
-
-def _enclosing_regions(name: str, parents: Mapping[str, str | None]) -> frozenset[str]:
-    regions = reachable([name], lambda region: filter(None, [parents.get(region)]))
-    return frozenset(regions) - {name}
 
 
 def _side(

@@ -39,7 +39,7 @@ class ComputeLocator:
             for level in compute.chains
             for chain in level
         }
-        self._slots = reference.program_computes.visible_at(code)
+        self._slots = code.compute_once(reference.program_computes.find_visible)
         self._round_computes = frozenset[int]().union(*map(_steps, reference.rounds))
         """Computes of the program that belong to a round, or follow one on the path to its anchor."""
         self._uncertain_rounds: set[int] = set()

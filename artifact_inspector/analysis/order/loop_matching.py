@@ -89,7 +89,10 @@ class _LoopMatcher:
         for natural in reversed(range(len(self._flow.loops))):  # inner loops first
             blocks = self._flow.loops[natural].blocks
             own_blocks = frozenset(block for block in blocks if self._flow.loop_of[block] == natural)
-            event_locations, all_locations = self._find_locations(own_blocks)
+            code = self._code
+            located = [i for i in code.find(LOCATED_KINDS, own_blocks) if i in code.chains]
+            all_locations = {code.chains[index] for index in located}
+            event_locations = {code.chains[i] for i in located if code.instructions[i].kind is not EventKind.BRANCH}
             self._event_locations[natural] = event_locations
             if self._code.find(_WAITS, blocks) and not self._code.find(_WORK, blocks):
                 continue  # it only polls a barrier (SASS)
@@ -108,12 +111,6 @@ class _LoopMatcher:
                     scores[signature] += CLOSING_SCORE
                 closed_by.update((outer, signature) for outer in self._flow.enclosing(natural) if outer != natural)
             self._scores[natural] = {signature: score for signature, score in scores.items() if score > 0}
-
-    def _find_locations(self, blocks: frozenset[int]) -> tuple[set[Chain], set[Chain]]:
-        """Locations of the loads and computes in some blocks, and of everything that has one."""
-        located = [i for i in self._code.find(LOCATED_KINDS, blocks) if i in self._code.chains]
-        events = {self._code.chains[i] for i in located if self._code.instructions[i].kind is not EventKind.BRANCH}
-        return events, {self._code.chains[index] for index in located}
 
     def _assign_by_score(self) -> None:
         """Assign the best program region to each loop, highest score first.
@@ -212,7 +209,12 @@ class _LoopMatcher:
 
             def matching(chains: Iterable[Chain | None], region_index: int = region_index) -> set[int]:
                 loops = (natural for chain in chains if chain for natural in loops_by_location.get(chain, ()))
-                return {natural for natural in loops if self._may_match(natural, region_index)}
+                return {
+                    natural
+                    for natural in loops
+                    if self._region_of_loop.get(natural) == region_index
+                    or self._may_be_flattened(natural, region_index)
+                }
 
             loading = matching(_with_lines(visible(s.chain) for s in region.statements))
             computing = matching(map(visible, _compute_chains(region)))
@@ -222,9 +224,6 @@ class _LoopMatcher:
             if all(split.isdisjoint({*self._flow.enclosing(natural)} - {natural}) for natural in split):
                 for natural in sorted(split):
                     self._assign_region(natural, region_index)
-
-    def _may_match(self, natural: int, region_index: int) -> bool:
-        return self._region_of_loop.get(natural) == region_index or self._may_be_flattened(natural, region_index)
 
 
 def _with_lines(chains: Iterable[Chain | None]) -> frozenset[Chain]:

@@ -74,7 +74,11 @@ class NearestEnds:
         """Labels of the nodes that data loaded in a loop reaches inside it."""
         if loop in self._loop_labels:
             return self._loop_labels[loop]
-        inside = self._loop_nodes[loop] = self._nodes_in_loop(loop)
+        homes, encloses = self._graph.loop_of_node, self._flow.encloses
+        inside = self._loop_nodes[loop] = reachable(
+            self._loaded[loop],
+            lambda node: (n for n, _ in self._successors(node) if homes[n] == NO_LOOP or encloses(loop, homes[n])),
+        )
         seeds = self._seeds_at(inside)
         for node in inside:  # data that leaves the loop does not cross its back edge again
             exit_nodes = {successor for successor, _ in self._successors(node) if successor not in inside}
@@ -83,13 +87,6 @@ class NearestEnds:
         while seeds:
             seeds = self._propagate(labels, seeds, inside, loop)
         return labels
-
-    def _nodes_in_loop(self, loop: int) -> dict[int, None]:
-        homes, encloses = self._graph.loop_of_node, self._flow.encloses
-        return reachable(
-            self._loaded[loop],
-            lambda node: (n for n, _ in self._successors(node) if homes[n] == NO_LOOP or encloses(loop, homes[n])),
-        )
 
     def _seeds_at(self, nodes: Iterable[int]) -> Seeds:
         return [(0, end, node) for node in nodes for end in self._ends.get(node, ())]

@@ -54,7 +54,10 @@ def measure_prefetch(
     scheduled = scheduled or {}
     prefetch = LoopPrefetch(_find_unroll_factor(code, rounds, previous))
     distances = prefetch.distances
-    consumed = [_iterations_before_loop(located_round, prefetch.unroll_factor) for located_round in rounds]
+    consumed = [
+        round(len(r.computes_before_loop) * prefetch.unroll_factor / len(r.computes)) if r.computes else 0
+        for r in rounds
+    ]
     present_statements: list[LocatedStatement] = []
     for located_round, own_consumed in zip(rounds, consumed, strict=True):
         for statement in located_round.statements:
@@ -148,12 +151,6 @@ def _copies_before_loop(prefetch: LoopPrefetch, statement: LocatedStatement, pre
         prefetch.is_uncertain = True
         return round(copies)
     return previous_distance - program.distance
-
-
-def _iterations_before_loop(located_round: LocatedRound, unrolled_by: int) -> int:
-    if not located_round.computes or not located_round.computes_before_loop:
-        return 0
-    return round(len(located_round.computes_before_loop) / (len(located_round.computes) / unrolled_by))
 
 
 def _position_of_loads(

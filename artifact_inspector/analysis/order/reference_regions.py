@@ -88,11 +88,8 @@ class ProgramComputes:
             (chain, index) for index in code.find(COMPUTES) for chain in dict.fromkeys(_chains_at(code, index))
         )
 
-    def visible_at(self, code: FunctionCode) -> dict[Chain, list[int]]:
+    def find_visible(self, code: FunctionCode) -> dict[Chain, list[int]]:
         """The computes of the program by location as a stage writes it."""
-        return code.compute_once(self._find_visible)
-
-    def _find_visible(self, code: FunctionCode) -> dict[Chain, list[int]]:
         indices_by_location: dict[Chain, set[int]] = {}
         for chain, indices in self._by_location.items():
             visible_chain = code.visible_chain(chain)

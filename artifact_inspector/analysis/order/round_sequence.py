@@ -57,7 +57,10 @@ def compare_rounds(
         exclusive: pairs that no path executes one after the other.
         unrolled_by: equal copies of the body. Only the first is judged.
     """
-    spans = [_RoundSpan(position, number, _first_copy(item, unrolled_by)) for number, item in rounds.items()]
+    spans = [
+        _RoundSpan(position, number, item if unrolled_by == 1 else _first_copy(item, unrolled_by))
+        for number, item in rounds.items()
+    ]
     spans.sort(key=lambda span: (span.first_compute, span.number))
     partners: dict[int, set[int]] = {}
     for first, second in exclusive:
@@ -83,8 +86,6 @@ def compare_rounds(
 
 def _first_copy(located_round: LocatedRound, times: int) -> LocatedRound:
     """The first of the equal copies of an unrolled body."""
-    if times == 1:
-        return located_round
     statements = [
         LocatedStatement(s.program, s.loads[: max(1, len(s.loads) // times)])
         for s in located_round.statements

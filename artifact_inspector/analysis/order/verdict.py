@@ -174,7 +174,10 @@ class _Judgement:
         if self.region.residue is not None:
             return self._dissolved_loop_verdict()
         if not self.rounds:
-            return self._handoff() or self._verdict_without_rounds()
+            # Loads of other regions may be here, so for a program loop the program decides.
+            has_loads = self.region.reference is None and bool(find_in_region(self.code, self.region, LOADS))
+            lacks_compute = has_loads or bool(self.placement.unassigned)
+            return self._handoff() or (OrderVerdict.NO_COMPUTE if lacks_compute else OrderVerdict.NO_LOADS)
         looped = None if self.region.loop is None else self._pipelining_verdict()
         verdict = self._sequence_verdict() if looped is None else looped
         if verdict is not OrderVerdict.SERIAL:
@@ -343,13 +346,6 @@ class _Judgement:
             if chain is not None
             for index in self.code.computes_at.get(chain, ())
         )
-
-    def _verdict_without_rounds(self) -> OrderVerdict:
-        if self.placement.unassigned:
-            return OrderVerdict.NO_COMPUTE
-        # Loads of other regions may be here, so for a program loop the program decides.
-        has_loads = bool(find_in_region(self.code, self.region, LOADS))
-        return OrderVerdict.NO_COMPUTE if has_loads and self.region.reference is None else OrderVerdict.NO_LOADS
 
     def _incomplete_verdict(self, rounds: dict[int, LocatedRound]) -> OrderVerdict:
         by_place = self.placement.basis is Basis.SOURCE and self.code.module.is_complete

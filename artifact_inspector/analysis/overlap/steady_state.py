@@ -153,12 +153,11 @@ class InFlightWalk:
         self.foreign_barriers = set[int]().union(*self._foreign_by_loop.values())
         """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop issuing them."""
 
-    def run(self) -> None:
-        """Walk through the function."""
-        self._run(0, len(self._flow.order), None)
-
-    def _run(self, position: int, stop: int, level: int | None, entered: QueueState | None = None) -> None:
+    def run(
+        self, position: int = 0, stop: int | None = None, level: int | None = None, entered: QueueState | None = None
+    ) -> None:
         """Walk through blocks of the execution order inside one loop."""
+        stop = len(self._flow.order) if stop is None else stop
         while position < stop:
             block = self._flow.order[position]
             around = [loop for loop in self._flow.enclosing(self._flow.loop_of[block]) if loop != level]
@@ -228,7 +227,7 @@ class InFlightWalk:
                 self.measures[number] = RegionMeasurement()
             self._visit_budget -= stop - position
             self._iteration_starts.setdefault(loop, []).append(self._clock)
-            self._run(position, stop, loop, state)
+            self.run(position, stop, loop, state)
             ends = [self._final_states[latch] for latch in natural.latches if latch in self._final_states]
             if not ends:
                 return
@@ -287,8 +286,7 @@ class InFlightWalk:
             elif self._is_for_copies(action):
                 done = self._wait(region, at, action, state)
             for flight in done:
-                self._note_distance(flight, began + at, index)
-                self._note_completion(flight, at, index)
+                self._note_completion(flight, at, index, waited_until=began + at)
             if len(state.loads_in_flight) != flying:
                 level = measure.levels.get(at, (flying,))[0]
                 flying = len(state.loads_in_flight)
@@ -343,8 +341,10 @@ class InFlightWalk:
         is_unknown = state.unknown_sizes or (state.bytes_per_block and self.threads is None)
         return None if is_unknown else state.bytes_per_thread * (self.threads or 1) + state.bytes_per_block
 
-    def _note_completion(self, flight: InFlightOperation, at: int, block: int) -> None:
-        """Record the completion of a load in the load's region."""
+    def _note_completion(
+        self, flight: InFlightOperation, at: int, block: int, *, waited_until: int | None = None
+    ) -> None:
+        """Record the completion of a load in its region, and the distance unless it is outside of its loop."""
         flow = self._flow
         home = flow.block_of[flight.index]
         home_loop, loop = flow.loop_of[home], flow.loop_of[block]
@@ -352,11 +352,9 @@ class InFlightWalk:
         back_edges = len(began) - bisect_right(began, flight.issued)
         if not flow.encloses(loop, home_loop):
             back_edges = max(0, back_edges - 1)  # the first of them entered the loop
-        completion = CompletedLoad(flight.index, at, back_edges, not flow.encloses(home_loop, loop))
-        self.measures[self._region_of[home]].completions[completion] = None
-
-    def _note_distance(self, flight: InFlightOperation, now: int, block: int) -> None:
-        """Record the distance of a completion in the load's region, unless it is outside the load's loop."""
-        home = self._flow.block_of[flight.index]
-        if self._flow.encloses(self._flow.loop_of[home], self._flow.loop_of[block]):
-            self.measures[self._region_of[home]].distances.append(now - flight.issued - 1)
+        is_inside = flow.encloses(home_loop, loop)
+        completion = CompletedLoad(flight.index, at, back_edges, not is_inside)
+        measure = self.measures[self._region_of[home]]
+        measure.completions[completion] = None
+        if is_inside and waited_until is not None:
+            measure.distances.append(waited_until - flight.issued - 1)

@@ -155,7 +155,7 @@ def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFi
     """
     if cubin.stack is None:
         return ResourceFigure(None, "the cubin's instructions are not those of sm_70 and later")
-    source_label = cubin.stack_source(is_store=is_store)
+    source_label = f"cubin, {'STL' if is_store else 'LDL'} instructions"
     accesses = [access for access in cubin.stack if access.is_store == is_store]
     if not cubin.stack or (not cubin.calls and all(access.offset is not None for access in cubin.stack)):
         return ResourceFigure(sum(access.bytes for access in accesses), source_label)

@@ -64,12 +64,9 @@ class LocationAliases:
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The inline chain of a location attribute; None for unknown or line 0."""
-        if text not in self._resolved:
-            self._resolve(text, line)
-        return self._resolved[text]
-
-    def _resolve(self, text: str, line: int) -> None:
         resolved = self._resolved
+        if text in resolved:
+            return resolved[text]
         unresolved: dict[str, tuple[_JoinFunction, tuple[str, ...]]] = {}
         stack = [text]
         while stack:
@@ -96,6 +93,7 @@ class LocationAliases:
                     join, inner_locations = _parse_location(definition)
                     unresolved[text] = join, inner_locations
                     stack += [inner for inner in inner_locations if inner not in resolved]
+        return resolved[text]
 
 
 _JoinFunction = Callable[[list[Location | None]], Location | None]

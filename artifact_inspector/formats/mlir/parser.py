@@ -81,7 +81,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         if not stripped or stripped[0] == "#" or stripped.startswith("//"):
             continue
         if stripped.startswith("module"):
-            parser.parse_module_line(stripped, number)
+            parser.modules += [number] if stripped.endswith("{") else []
             header.update((key, quoted or bare) for key, quoted, bare in _ATTRIBUTE.findall(stripped))
         else:
             parser.parse_line(stripped, number)
@@ -105,7 +105,7 @@ class _MlirParser:
         self._max_results = RESULTS.value
         self._functions: list[Function] = []
         self._regions: list[OpenRegion] = []
-        self._modules: list[int] = []
+        self.modules: list[int] = []
         """Lines of the open modules."""
         self._reset("", 0, ())
 
@@ -122,10 +122,6 @@ class _MlirParser:
         self._partitions: list[Partition] = []
         self._labelled_blocks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._branches: list[tuple[int, int, str, tuple[str, ...]]] = []
-
-    def parse_module_line(self, line: str, number: int) -> None:
-        if line.endswith("{"):
-            self._modules.append(number)
 
     def parse_line(self, line: str, number: int) -> None:
         first = line[0]
@@ -146,8 +142,8 @@ class _MlirParser:
         """The functions of the file; an unclosed function is kept up to the end of the file."""
         if self._regions:
             self._truncate(self._line, f"function {self._name} {NOT_CLOSED}: the file is truncated")
-        elif self._modules:
-            self._log.report_truncation(self._modules[0], f"the module {NOT_CLOSED}: the file is truncated")
+        elif self.modules:
+            self._log.report_truncation(self.modules[0], f"the module {NOT_CLOSED}: the file is truncated")
         return tuple(self._functions)
 
     def _truncate(self, number: int, problem: str) -> None:
@@ -249,7 +245,7 @@ class _MlirParser:
 
     def _close_region(self, line: str, number: int) -> None:
         if not self._regions:
-            del self._modules[-1:]
+            del self.modules[-1:]
             return
         if self._continues(self._regions[-1], line):
             return

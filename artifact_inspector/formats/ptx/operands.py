@@ -38,20 +38,13 @@ def decode(text: str) -> Operands:
     else:
         at = match.end()
         if not text.startswith("[", at) and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
-            at = _first_operand_end(text, at)
+            # the first operand ends at the first comma after its brackets
+            at = f"{text},".index(",", max(at, text.find("}", at)) if text.startswith("{", at) else at)
             results = _operand_names(text[match.end() : at])
         reads = guards + _operand_names(text[at:])
     if opcode.startswith("wgmma.mma_async"):
         reads += results  # accumulates in place
     return Operands(tuple(results), tuple(reads))
-
-
-def _first_operand_end(text: str, at: int) -> int:
-    """End of the first operand of a statement: the first comma after its brackets."""
-    if text.startswith("{", at):
-        at = max(at, text.find("}", at))
-    comma = text.find(",", at)
-    return comma if comma >= 0 else len(text)
 
 
 def _operand_names(operand: str) -> list[str]:

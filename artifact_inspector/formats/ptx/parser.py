@@ -136,7 +136,10 @@ class _PtxParser:
         if not code or code.startswith(_LINE_MARKS):
             return
         if code.startswith("//"):
-            self._parse_comment(code)
+            if code.endswith("inline asm"):
+                self.mark_inline_asm(begins=code.startswith("// begin"))
+            elif self._body is not None and code.startswith("// %bb."):
+                self._body.block_names[len(self._body.instructions)] = code[3:].partition(":")[0]
             return
         if self._body is not None and code.startswith(".loc"):
             self._parse_loc(number, line, self._body)
@@ -145,12 +148,6 @@ class _PtxParser:
         at = self._parse_header(number, code) if self._body is None else 0
         if self._body is not None:
             self._parse_statements(number, code, at, line.partition(" ")[0], self._body)
-
-    def _parse_comment(self, code: str) -> None:
-        if code.endswith("inline asm"):
-            self.mark_inline_asm(begins=code.startswith("// begin"))
-        elif self._body is not None and code.startswith("// %bb."):
-            self._body.name_block(code[3:].partition(":")[0])
 
     def mark_inline_asm(self, *, begins: bool) -> None:
         """Inline asm begins or ends here."""
@@ -197,7 +194,10 @@ class _PtxParser:
     def _parse_statements(self, number: int, code: str, at: int, token: str, body: _PtxBody) -> None:
         """Process the statements of a line; `token` is its first word, including the indent."""
         stop = len(code)
-        while (at := _skip_spaces(code, at)) < stop:
+        while at < stop:
+            if code[at].isspace():
+                at += 1
+                continue
             if code[at] in "{}" and self._open_braces == 0:
                 if code[at] == "}" and self.pending:
                     self.drop_pending()
@@ -297,15 +297,11 @@ class _PtxBody:
         self.instructions: list[Instruction] = []
         self._labels: list[tuple[int, str]] = []
         self._last_label = ""
-        self._block_names: dict[int, str] = {}
+        self.block_names: dict[int, str] = {}
         """The compiler's names of blocks (`%bb.3`), by their first instruction."""
         self._branch_tables: dict[str, tuple[str, ...]] = {}
         self._exits: dict[int, BlockExit] = {}
         self.asm = AsmLines(self.instructions)
-
-    def name_block(self, name: str) -> None:
-        """Record the compiler's name of the block that starts here."""
-        self._block_names[len(self.instructions)] = name
 
     def add_label(self, name: str, *, is_outer: bool) -> None:
         """Record a label; it `is_outer` unless it is inside inline assembly."""
@@ -339,7 +335,7 @@ class _PtxBody:
             exits[at] = BlockExit(table, falls_through)
         names = {name for exit_ in exits.values() for name in exit_.targets}
         starts = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in names]
-        titles = {**self._block_names, **dict(reversed(starts))}
+        titles = {**self.block_names, **dict(reversed(starts))}
         blocks, missing = split_blocks(len(self.instructions), starts, exits, titles, log, self.line)
         for name in sorted({name for _, name in missing}):
             log.report_truncation(self.line, f"no label {name} in function {self.name}")
@@ -352,12 +348,6 @@ class _PtxBody:
             blocks,
             inline_asm_lines=self.asm.differing_lines(),
         )
-
-
-def _skip_spaces(code: str, at: int) -> int:
-    while code[at : at + 1].isspace():
-        at += 1
-    return at
 
 
 def _parameter_names(header: re.Match[str] | None) -> tuple[str, ...]:
