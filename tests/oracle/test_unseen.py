@@ -40,13 +40,13 @@ MISSES = {
 UNKNOWN = {
     "splitk_lock-1": "the result of an atomic",  # handed round through shared memory
     "maths-1": "values of x",
-    "fp64_rows-1": "the result of DADD",
+    "fp64_rows-1": "values of x",
     "work_counter-1": "the result of an atomic",
     "histogram_counts-1": "the result of an atomic",  # which bins are not empty
     "histogram_counts-2": "the result of an atomic",
     "histogram_counts-3": "the result of an atomic",
-    "unsloth_pointwise-49-approx_forward_kernel": "HADD2.F32",  # the hyperbolic tangent's two ways
-    "unsloth_pointwise-53-approx_forward_kernel": "HADD2.F32",
+    "unsloth_pointwise-49-approx_forward_kernel": "values of e",  # the hyperbolic tangent's two ways
+    "unsloth_pointwise-53-approx_forward_kernel": "values of e",
     "lm_prefill-107-flash_prefill_fwd_kernel": "HGMMA",
     "lm_sampling-112-multinomial_sampling_kernel": "values of Scores",
 }
