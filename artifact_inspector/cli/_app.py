@@ -31,17 +31,21 @@ OPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Read machine code": ("sass", "assemble", "nvdisasm"),
 }
 """Heading of the help → options of the default command; all others follow under `Other options`."""
-OLD_COMMANDS: Mapping[str, str] = {
+OTHER_NAMES: Mapping[str, str] = {
     "bandwidth": "predict --product MxK@KxN",
     "graph": "CACHE NAME --graph graphml",
     "index": "--index-info, or inspect-kernel --clear-index",
+    "list": "CACHE",
+    "ls": "CACHE",
     "pressure": "CACHE NAME --registers",
     "schema": "--json-schema DOCUMENT",
+    "show": "CACHE NAME",
     "skill": "mcp --skill",
+    "story": "CACHE NAME",
     "timeline": "CACHE NAME --timeline",
     "why": "diff CACHE:A CACHE:B --why, or inspect-kernel matrix CACHE NAME --why",
 }
-"""Former command → how it is called now."""
+"""A former command, or one that people try first → what to call."""
 _OUTPUT, _KEEP = {"--out": "--output"}, {"--out": "--keep", "-o": "--keep"}
 OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "baseline": _OUTPUT,
@@ -211,11 +215,13 @@ class _CommandGroup(PlainConversion, TyperGroup):
         if PYTHON_SOURCE.fullmatch(argument):
             return ["compile", *args]
         near_names = get_close_matches(argument.lower(), COMMANDS, 1, 0.75)
-        if (near_names or argument in OLD_COMMANDS) and not Path(argument).exists():
+        if (near_names or argument in OTHER_NAMES) and not Path(argument).exists():
             with exit_codes(json=False):
-                if argument in OLD_COMMANDS:
-                    raise UsageError(f"`inspect-kernel {argument}` is now: inspect-kernel {OLD_COMMANDS[argument]}")
-                raise UsageError(f"There is no command and no directory {argument}.", f"Did you mean {near_names[0]}?")
+                if argument in OTHER_NAMES:
+                    remedy = f"Use inspect-kernel {OTHER_NAMES[argument]}."
+                else:
+                    remedy = f"Did you mean {near_names[0]}?"
+                raise UsageError(f"There is no command and no directory {argument}.", remedy)
         return [DEFAULT_COMMAND, *args]
 
     def _with_new_options(self, args: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,9 @@ def _tensor(
 ) -> Tensor:
     element_type = dtype.removeprefix("torch.").removeprefix("*").removeprefix("tl.")
     if element_type not in ELEMENT_BITS:
-        raise UsageError(f"Unknown type {dtype!r} for {name}.", f"Expected one of {', '.join(ELEMENT_BITS)}.")
+        near_names = get_close_matches(element_type, ELEMENT_BITS, 3)
+        remedy = f"Did you mean {' or '.join(near_names)}?" if near_names else f"Choose from {', '.join(ELEMENT_BITS)}."
+        raise UsageError(f"Unknown type {dtype!r} for {name}.", remedy)
     if stride and len(stride) != len(shape):
         raise UsageError(f"{name} has {len(shape)} dimensions but {len(stride)} strides.", _ARGUMENT_FORM)
     if any(extent < 0 for extent in shape):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -95,9 +96,12 @@ def parameter_values(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[tuple[
             values.append((parameter.name, _parameter_value(parameter, argument)))
     if missing:
         given_names = ", ".join(launch.arguments) or "none"
+        others = launch.arguments.keys() - {parameter.argument for parameter in loaded.parameters}
+        near_names = {name: get_close_matches(name, others, 1) for name in dict.fromkeys(missing)}
+        typos = "".join(f" Is {near[0]} meant to be {name}?" for name, near in near_names.items() if near)
         raise UsageError(
             f"Missing arguments of {loaded.artifact.display_name}: {', '.join(dict.fromkeys(missing))}.",
-            f"Pass them with --arg NAME=VALUE or --launch. Given: {given_names}."
+            f"Pass them with --arg NAME=VALUE or --launch. Given: {given_names}.{typos}"
             + (
                 " Its files keep no argument names: pass arguments in order, without constants."
                 if "arg0" in missing

@@ -133,19 +133,21 @@ def test_views_do_not_combine(cache: Path) -> None:
         ("bandwidth", "inspect-kernel predict --product MxK@KxN"),
         ("graph", "inspect-kernel CACHE NAME --graph graphml"),
         ("index", "inspect-kernel --index-info, or inspect-kernel --clear-index"),
+        ("list", "inspect-kernel CACHE"),
         ("pressure", "inspect-kernel CACHE NAME --registers"),
         ("schema", "inspect-kernel --json-schema DOCUMENT"),
+        ("story", "inspect-kernel CACHE NAME"),
         ("skill", "inspect-kernel mcp --skill"),
         ("timeline", "inspect-kernel CACHE NAME --timeline"),
         ("why", "inspect-kernel diff CACHE:A CACHE:B --why, or inspect-kernel matrix CACHE NAME --why"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("cache", "twice", "--json"), ("--help",)])
-def test_a_former_command_names_the_new_one(word: str, spelling: str, arguments: tuple[str, ...]) -> None:
+def test_a_former_or_guessed_command_names_what_to_call(word: str, spelling: str, arguments: tuple[str, ...]) -> None:
     result = run(word, *arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr == f"inspect-kernel: `inspect-kernel {word}` is now: {spelling}\n"
+    assert result.stderr == f"inspect-kernel: There is no command and no directory {word}.\nUse {spelling}.\n"
 
 
 def test_a_directory_named_like_a_former_command_is_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

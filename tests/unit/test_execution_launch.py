@@ -44,6 +44,12 @@ def test_an_argument_that_says_nothing_is_refused(text: str) -> None:
         parse_argument(text)
 
 
+def test_a_misspelled_type_names_the_nearest() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_argument("a=fp17[4]")
+    assert refused.value.remedy.startswith("Did you mean fp1")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -103,6 +103,13 @@ def test_a_constant_amid_the_arguments_is_taken_for_none_of_them() -> None:
     assert any("arg3 is M" in note for note in odd.notes)
 
 
+def test_a_misspelled_argument_is_told_beside_the_missing_one() -> None:
+    misspelled = {("strde_bk" if name == "stride_bk" else name): value for name, value in GEMV.items()}
+    with pytest.raises(UsageError, match=r"Missing arguments of .*: stride_bk") as refused:
+        prediction("3.6.0/sm_80/gemv_splitk", misspelled, 8, 8)
+    assert "Is strde_bk meant to be stride_bk?" in (refused.value.remedy or "")
+
+
 def test_own_names_may_be_given_instead() -> None:
     own = {f"arg{at}": given for at, given in enumerate(GEMV.values())}
     found = prediction("3.2.0/gfx942/gemv_splitk", own, 8, 8)
