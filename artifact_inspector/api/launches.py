@@ -238,7 +238,7 @@ def pair_launches(
 
     Raises:
         CacheError: no kernel of the cache has machine code.
-        UsageError: no kernel matches a launch, or several match and none is selected.
+        UsageError: no kernel matches a launch, or several of one target match and none is selected.
     """
     artifacts = select_kernels(cache, name, targets)
     runnable = [entry for entry in artifacts if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
@@ -248,7 +248,8 @@ def pair_launches(
     pairs: dict[Any, tuple[Artifact, LaunchRequest]] = {}
     for request in requests:
         matching_entries = _matching_entries(runnable, request.kernel_hash)
-        if len(matching_entries) != 1 and not (all_variants and matching_entries and request.kernel_hash is None):
+        is_shared = request.kernel_hash is None and (all_variants or _differ_by_target(matching_entries))
+        if len(matching_entries) != 1 and not (matching_entries and is_shared):
             raise UsageError(
                 f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} "
                 f"matches {len(matching_entries)} kernels, not 1.",
@@ -265,6 +266,13 @@ def pair_launches(
                 key = (id(entry), request.grid, tuple(fitted_request.arguments.items()))
             pairs.setdefault(key, (entry, fitted_request))
     return list(pairs.values())
+
+
+def _differ_by_target(entries: Sequence[Artifact]) -> bool:
+    """Whether they are one kernel for several targets, so that a launch without a hash is of each."""
+    return len({entry.display_name for entry in entries}) == 1 and len({entry.target for entry in entries}) == len(
+        entries
+    )
 
 
 def _matching_entries(entries: Sequence[Artifact], kernel_hash: str | None) -> Sequence[Artifact]:

@@ -178,6 +178,14 @@ def test_a_launch_is_of_one_entry_though_the_cache_holds_its_binary_twice(tmp_pa
         grids(open_cache(tmp_path), None, "469")
 
 
+def test_a_launch_without_a_hash_is_of_a_kernel_for_each_target(tmp_path: Path) -> None:
+    for target in ("gfx942", "sm_80"):
+        shutil.copytree(COPY.parent.parent / target / "copy", tmp_path / target)
+    request = read_launches(LaunchOptions(["n=64"], "1"), open_cache(tmp_path), None)
+    pairs = pair_launches(open_cache(tmp_path), "copy", (), request)
+    assert [str(entry.target) for entry, _ in pairs] == ["gfx942", "sm_80"]
+
+
 def test_launches_of_caches_below_are_found_and_fit_the_same_kernel_in_another_cache(tmp_path: Path) -> None:
     """One of two caches recorded a launch; the hash alone names two entries."""
     for name in ("old", "new"):
