@@ -129,7 +129,13 @@ PLAIN = {("flash_attention", "gfx942"), ("matmul_grouped", "sm_80"), ("persisten
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        pytest.param(name, target, marks=[] if (name, target) in PLAIN else [pytest.mark.long])
+        pytest.param(
+            name,
+            target,
+            marks=[]
+            if (name, target) in PLAIN
+            else [pytest.mark.long if target == "gfx90a" else pytest.mark.exhaustive],
+        )
         for name in DEEPER
         for target in TARGETS
     ],

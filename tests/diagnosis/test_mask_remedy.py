@@ -24,8 +24,13 @@ def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 """
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("elements", "is_missing"), [(999_501, True), (1024 * 977, False)])
+@pytest.mark.parametrize(
+    ("elements", "is_missing"),
+    [
+        pytest.param(999_501, True, marks=pytest.mark.long),
+        pytest.param(1024 * 977, False, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_missing_mask_is_the_first_remedy(elements: int, is_missing: bool, tmp_path: Path) -> None:
     """999,501 is no multiple of the four elements that a thread loads: an access crosses the end of the tensor."""
     file = tmp_path / "k.py"

@@ -53,10 +53,10 @@ HIDDEN_UNSEEN = {
 
 
 def thin_out(names: Iterable[str], plain: Sequence[str]) -> list[Any]:
-    """Pairs that do not run always: every tenth one is long, the rest is exhaustive."""
-    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 9)
+    """Pairs that do not run always: every thirtieth one is long, the rest is exhaustive."""
+    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 29)
     others = [name for name in names if name not in plain]
-    return [pytest.param(name, marks=marks[number % 10]) for number, name in enumerate(others)]
+    return [pytest.param(name, marks=marks[number % 30]) for number, name in enumerate(others)]
 
 
 def _diagnose_pair(name: str, target: str, directory: Path, source: Any = pairs) -> tuple[Diagnosis, Diagnosis]:
@@ -131,8 +131,7 @@ def test_every_problem_of_the_fifth_set_is_named_first(name: str, tmp_path: Path
     _check_pair(name, "sm_90", tmp_path, _HeldOut)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", fresh_pairs.CLEAN)
+@pytest.mark.parametrize("name", thin_out(fresh_pairs.CLEAN, ()))
 def test_nothing_stands_out_in_a_kernel_without_a_problem(name: str, tmp_path: Path) -> None:
     if name == "conv":
         pytest.skip("8 warps per SM: a generic cause that is true")

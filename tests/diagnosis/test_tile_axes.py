@@ -54,7 +54,7 @@ def test_a_tile_of_any_name_is_tried_and_scales_its_axis() -> None:
     assert scale_grid((4, 4), {"B": (0, 1)}, {"B": 64}, {"B": 32}) == (8, 8)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_other_tiles_give_equal_results_and_other_rows_do_not() -> None:
     def compare(variant: pairs.Variant, tiles: dict[str, tuple[int, tuple[int, ...]]]) -> bool | None:
         (request,) = parse_document_of({"grid": variant.grid, "args": variant.arguments}, variant.kernel)

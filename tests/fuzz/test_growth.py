@@ -36,8 +36,14 @@ def test_a_file_is_measured_in_a_process_of_its_own() -> None:
     assert 0 <= found.mib < 200
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["ttir: partitions", "ptx: loops in sequence", "llir: functions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("ttir: partitions", marks=pytest.mark.long),
+        pytest.param("ptx: loops in sequence", marks=pytest.mark.exhaustive),
+        pytest.param("llir: functions", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_the_page_of_a_file_takes_as_many_steps_as_the_file_is_long(name: str, tmp_path: Path) -> None:
     small, large = (count_steps(ask_for(name, size, "page", tmp_path / str(size))) for size in (8_000, 32_000))
     assert math.log(large / small, 4) < 1.2

@@ -31,12 +31,11 @@ def cache(folder: Path) -> Cache:
     return open_cache(folder / "cache")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("directory", "shape", "order"),
     [
-        ("NVDUHQDJ", (8192, 8192, 8192, 128, 256, 16), "grouped by 16"),
-        ("QNUUIK3I", (4096, 32768, 4096, 128, 128, 8), "grouped by 8"),
+        pytest.param("NVDUHQDJ", (8192, 8192, 8192, 128, 256, 16), "grouped by 16", marks=pytest.mark.long),
+        pytest.param("QNUUIK3I", (4096, 32768, 4096, 128, 128, 8), "grouped by 8", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_launch_reads_what_was_measured(

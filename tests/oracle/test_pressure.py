@@ -17,9 +17,7 @@ TOOL = find_disassembler()
 
 
 @pytest.mark.skipif(TOOL is None, reason="it takes an nvdisasm")
-@pytest.mark.parametrize(
-    "every", [40, pytest.param(4, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("every", [40, *(pytest.param(every, marks=pytest.mark.exhaustive) for every in (4, 1))])
 def test_ptxas_reserves_what_is_alive_at_the_peak_and_a_little_more(every: int, tmp_path: Path) -> None:
     with tarfile.open(ARCHIVE) as archive:
         kernels = [member for member in archive.getmembers() if member.name.startswith("cache/")]

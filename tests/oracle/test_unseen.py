@@ -73,8 +73,10 @@ def members() -> dict[str, bytes]:
 def names() -> list[Any]:
     with tarfile.open(ARCHIVE) as archive:
         found = [Path(name).stem for name in archive.getnames() if name.startswith("launches/")]
-    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 7)
-    return [name if name in SHORT else pytest.param(name, marks=marks[number % 8]) for number, name in enumerate(found)]
+    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 23)
+    return [
+        name if name in SHORT else pytest.param(name, marks=marks[number % 24]) for number, name in enumerate(found)
+    ]
 
 
 @cache

@@ -66,13 +66,7 @@ def test_an_entry_has_the_key_of_the_fixture_that_the_same_release_made(tmp_path
         assert row.directory.name == entry.name
 
 
-@pytest.mark.parametrize(
-    "version",
-    [
-        pytest.param(name, marks=pytest.mark.long if name == VERSIONS[-1] else pytest.mark.exhaustive)
-        for name in VERSIONS
-    ],
-)
+@pytest.mark.parametrize("version", [pytest.param(name, marks=pytest.mark.exhaustive) for name in VERSIONS])
 def test_a_launch_touches_what_the_interpreter_does_whichever_release_compiled_it(version: str, tmp_path: Path) -> None:
     """What is not known waits for an atomic, or is of data that were not given."""
     need([version])

@@ -159,7 +159,7 @@ def test_the_steps_in_k_read_each_unit_of_a_tile_once(width: int, rows: int, is_
 # ── Kernels ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module", params=["sm_90", "sm_100"])
+@pytest.fixture(scope="module", params=["sm_90", pytest.param("sm_100", marks=pytest.mark.exhaustive)])
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     cache = tmp_path_factory.mktemp(request.param) / "cache"
     option = ["--blackwell"] if request.param == "sm_100" else []

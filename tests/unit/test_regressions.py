@@ -88,7 +88,7 @@ def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
     assert unpriced.direction is Sign.BETTER  # wgmma
 
 
-@pytest.mark.long  # installs two releases and compiles with them
+@pytest.mark.exhaustive  # installs two releases and compiles with them
 def test_why_names_the_pass_behind_the_decisive_fact(releases: Path) -> None:
     for release in ("3.5.1", "3.6.0"):  # a cache does not choose what is installed
         find_interpreter(release)

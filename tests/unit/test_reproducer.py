@@ -95,7 +95,7 @@ def test_a_reference_kernel_has_the_same_key(name: str, target: str, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        pytest.param(name, target, marks=pytest.mark.exhaustive if (number + turn) % 12 else pytest.mark.long)
+        pytest.param(name, target, marks=pytest.mark.exhaustive if (number + turn) % 24 else pytest.mark.long)
         for turn, target in enumerate(("sm_90", "sm_100", "gfx942"))
         for number, name in enumerate(REFERENCE_KERNELS)
     ],

@@ -101,8 +101,8 @@ def check_pages(tool: str, arguments: dict[str, Any], sizes: Iterable[int], cont
     [
         name
         if name == "explain"
-        else pytest.param(name, marks=pytest.mark.exhaustive if name == "predict" else pytest.mark.long)
-        for name in CALLS
+        else pytest.param(name, marks=pytest.mark.exhaustive if turn % 4 else pytest.mark.long)
+        for turn, name in enumerate(CALLS)
     ],
 )
 def test_following_next_gives_each_item_once(name: str) -> None:

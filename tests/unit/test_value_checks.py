@@ -82,8 +82,9 @@ def test_an_exact_sum_has_no_tolerance_beyond_one_unit() -> None:
     assert _check(loaded, grid, nothing) == ValueCheck()  # both store nothing
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    "target", [pytest.param("sm_80", marks=pytest.mark.long), pytest.param("sm_90", marks=pytest.mark.exhaustive)]
+)
 def test_a_program_stores_what_the_interpreter_stores(target: str) -> None:
     ran = run_command("-t", target, "--values", "--json", "--", sys.executable, str(PROGRAM))
     document = json.loads(ran.stdout)
