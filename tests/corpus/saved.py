@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -55,13 +55,23 @@ class Saved(NamedTuple):
 Check = Callable[[Saved, Stage], None]
 
 
-def each_stage(kernels: Iterable[Saved], *wanted: Stage) -> Callable[[Check], Callable[[Saved], None]]:
-    """Makes a check of one stage a test of each kernel: of all stages that it has, or of those of some."""
+def every_third(values: Iterable[Any]) -> list[Any]:
+    """Parameters of which every third runs always, and the others with the long tests."""
+    return [pytest.param(value, marks=pytest.mark.long) if number % 3 else value for number, value in enumerate(values)]
+
+
+def each_stage(
+    kernels: Iterable[Saved], *wanted: Stage, is_slow: bool = False
+) -> Callable[[Check], Callable[[Saved], None]]:
+    """Makes a check of one stage a test of each kernel: of all stages that it has, or of those of some.
+
+    Every third kernel of a slow check runs always.
+    """
 
     def test_of(check: Check) -> Callable[[Saved], None]:
         found = [k for k in kernels if not wanted or set(wanted) & set(k.stages)]
 
-        @pytest.mark.parametrize("kernel", found, ids=lambda kernel: kernel.path)
+        @pytest.mark.parametrize("kernel", every_third(found) if is_slow else found, ids=lambda kernel: kernel.path)
         def test(kernel: Saved) -> None:
             for stage in kernel.stages:
                 if not wanted or stage in wanted:

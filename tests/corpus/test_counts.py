@@ -20,7 +20,7 @@ NOWHERE = {
 """Kinds that a stage has no instruction for, or that no fixture shows there."""
 
 
-@each_stage(KERNELS)
+@each_stage(KERNELS, is_slow=True)
 def test_counts_are_those_of_grep(kernel: Saved, stage: Stage) -> None:
     assert kernel.facts.stages[stage].counts == grep.count(stage.value, kernel.text(stage))
 

@@ -44,7 +44,7 @@ def executions(path: str, stage: Stage) -> list[dict[int, _Seen]]:
     return [run(saved(path).text(stage), forward=forward) for forward in (False, True)]
 
 
-@each_stage(KERNELS, Stage.PTX, Stage.AMDGCN)
+@each_stage(KERNELS, Stage.PTX, Stage.AMDGCN, is_slow=True)
 def test_waits_leave_in_flight_what_an_execution_of_the_text_does(kernel: Saved, stage: Stage) -> None:
     for _, name, _, facts in in_flight(kernel, stage):
         for wait in facts.waits if name.rpartition("/")[2].startswith("loop") else ():

@@ -21,7 +21,7 @@ from tests.fuzz.promises import check_command, check_document, check_plain
 from tests.fuzz.surfaces import SURFACES, make
 from tests.fuzz.turns import take_turns
 
-FIRST = 8
+FIRST = 4
 """Cases of each."""
 
 

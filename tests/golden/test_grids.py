@@ -229,7 +229,10 @@ GRIDS: dict[str, Callable[[], list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(
+    "grid",
+    [pytest.param(grid, marks=pytest.mark.long) if grid in ("programs 50", "programs 100") else grid for grid in GRIDS],
+)
 def test_what_rules_make_of_a_grid_of_inputs_is_what_it_was(grid: str, request: pytest.FixtureRequest) -> None:
     results = GRIDS[grid]()
     hold(FOLDER / f"{grid}.json", results if grid.startswith("programs") else inputs_by_result(results), request)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from goldens import differences, hold, plain
-from saved import Saved, saved, saved_kernels
+from saved import Saved, every_third, saved, saved_kernels
 
 from artifact_inspector.facts.lane import InstructionLabel, Lane
 from artifact_inspector.facts.scene import find_scene
@@ -45,7 +45,7 @@ def label_problem(kernel: Saved, lane: Lane, label: InstructionLabel) -> str | N
     return None if words[0] in line and label.opcode.split(".")[0] in line else f"{label.line}: {label.text!r}"
 
 
-@pytest.mark.parametrize("path", [kernel.path for kernel in KERNELS])
+@pytest.mark.parametrize("path", every_third([kernel.path for kernel in KERNELS]))
 def test_a_timeline_is_what_it_was(path: str, request: pytest.FixtureRequest) -> None:
     kernel = saved(path)
     scene = find_scene(kernel.facts)
