@@ -42,7 +42,7 @@ def kernels(name: str, tmp_path: Path) -> dict[tuple[str, str], KernelFacts]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.exhaustive if turn % 9 else pytest.mark.long)
+        pytest.param(name, marks=pytest.mark.exhaustive if turn % 17 else pytest.mark.long)
         for turn, name in enumerate(NAMES)
     ],
 )

@@ -181,7 +181,7 @@ def test_a_launch_that_does_not_fit_comes_first(tmp_path: Path) -> None:
     assert "the launch fails: no CTA fits on a CU (shared memory)" in diagnosis.summary
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_spills_are_counted_per_iteration(tmp_path: Path) -> None:
     (plant,) = pairs.compile_variants([pairs.PAIRS["spills"][1]], "sm_90", tmp_path)
     kernel = inspect_artifact(plant.artifact, make_disassembler([plant.artifact], None, sass=True))

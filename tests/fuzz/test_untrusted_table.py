@@ -250,10 +250,15 @@ def check(cache: Cache, command: str, scratch: Path, commands: WarmCommands | No
 
 
 CLEAN = ("rank --vary", "export", "regress --prices")
+SLOW = ("passes", "bisect")
 
 
 @pytest.mark.parametrize(
-    "command", [name if name in CLEAN else pytest.param(name, marks=pytest.mark.long) for name in COMMANDS]
+    "command",
+    [
+        pytest.param(name, marks=[pytest.mark.exhaustive] * (name in SLOW) + [pytest.mark.long] * (name not in CLEAN))
+        for name in COMMANDS
+    ],
 )
 def test_a_clean_cache_is_accepted(compiled: Path, tmp_path: Path, command: str) -> None:
     """The commands of the table do compile and simulate, unless something hostile is in the way."""

@@ -143,7 +143,7 @@ def test_texts_that_are_cut_off_cost_no_more_than_themselves(lines: list[str]) -
     assert found.steps[-1].level is PassLevel.ASSEMBLY
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     pytest.importorskip("triton")
     tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}

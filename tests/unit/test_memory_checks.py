@@ -152,12 +152,12 @@ BARRIER, WAIT = r"BAR\.SYNC[^;]*", r"DEPBAR\.LE SB0[^;]*"
     ("target", "kernel", "pattern", "expected"),
     [
         ("sm_80", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}),
-        pytest.param("sm_90", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}, marks=pytest.mark.long),
+        pytest.param("sm_90", "sum_with_atomics", BARRIER, {Check.SHARED_RACE}, marks=pytest.mark.exhaustive),
         ("sm_80", "awaited_copy", BARRIER, {Check.SHARED_RACE}),
         ("sm_80", "awaited_copy", WAIT, {Check.UNAWAITED_COPY}),
         ("sm_80", "matmul", BARRIER, {Check.SHARED_RACE}),
         ("sm_80", "matmul", WAIT, {Check.UNAWAITED_COPY}),
-        pytest.param("gfx942", "sum_with_atomics", r"s_barrier", {Check.SHARED_RACE}, marks=pytest.mark.long),
+        pytest.param("gfx942", "sum_with_atomics", r"s_barrier", {Check.SHARED_RACE}, marks=pytest.mark.exhaustive),
         pytest.param("gfx942", "matmul", r"s_barrier", {Check.SHARED_RACE}, marks=pytest.mark.long),
     ],
 )

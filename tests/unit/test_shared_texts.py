@@ -58,7 +58,7 @@ VERSIONS = sorted(path.name for path in FIXTURES.glob("[0-9]*"))
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param(v, marks=[pytest.mark.long] if v == "3.6.0" else []) for v in VERSIONS]
+    "version", [pytest.param(v, marks=[pytest.mark.exhaustive] if v == "3.6.0" else []) for v in VERSIONS]
 )
 def test_facts_are_the_same_in_company_and_alone(version: str) -> None:
     cache = open_cache(FIXTURES / version)
