@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +127,7 @@ def find_cta_order(
             tensor_reads.tile_bytes = None
     waves = [_wave(wave_ctas, tensors) for wave_ctas in _split_into_waves(order, ctas_per_wave)]
     footprint_bytes = sum(tensor_reads.distinct_bytes(order) for tensor_reads in tensors)
-    tiles = _tiles_of_ctas(launch, footprints, order.tolist())
+    tiles = _tiles_of_ctas(launch, footprints)
     return CtaOrder(
         ctas_per_wave=ctas_per_wave,
         basis=basis,
@@ -174,6 +173,8 @@ class _TensorWaveReads:
         self.sectors_of_part = np.array([runs.total for runs in reads.shapes], np.int64)[self.distinct_parts[0]]
         """Sectors of each part."""
         self.has_whole_blocks = tile_bytes is None or not (self.sectors_of_part * SECTOR % tile_bytes).any()
+        self._unions: dict[bytes, int] = {}
+        """Numbers of parts → the distinct sectors of all of them; waves of several orders are the same CTAs."""
         self.are_disjoint = False
         self.are_disjoint = self._union_sectors(np.arange(self.distinct_parts.shape[1])) == int(
             self.sectors_of_part.sum()
@@ -185,10 +186,13 @@ class _TensorWaveReads:
         """Distinct sectors of some parts."""
         if self.are_disjoint or len(part_numbers) < 2:
             return int(self.sectors_of_part[part_numbers].sum())
-        forms, starts = self.distinct_parts[:, part_numbers]
-        return Intervals.union(
-            [self.reads.shapes[form].at(starts[forms == form]) for form in np.unique(forms).tolist()]
-        ).total
+        key = part_numbers.tobytes()
+        if key not in self._unions:
+            forms, starts = self.distinct_parts[:, part_numbers]
+            self._unions[key] = Intervals.union(
+                [self.reads.shapes[form].at(starts[forms == form]) for form in np.unique(forms).tolist()]
+            ).total
+        return self._unions[key]
 
     def distinct_bytes(self, ctas: NDArray[np.int64]) -> int:
         """Distinct bytes that some CTAs read."""
@@ -257,27 +261,30 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads]) -> Wave:
     )
 
 
-def _tiles_of_ctas(launch: KernelLaunch, footprints: Footprints, order: Sequence[int]) -> list[tuple[int, int]]:
+def _tiles_of_ctas(launch: KernelLaunch, footprints: Footprints) -> list[tuple[int, int]]:
     """Row and column of the tile that each CTA writes, from its first address in a matrix."""
-    starts: list[tuple[int, int]] = []
-    writes = footprints.first_writes
-    for cta in order:
-        first_write = writes.get(cta)
-        if first_write is None:
-            return []
-        tensor = launch.tensors[first_write[0]]
+    starts = np.zeros((2, launch.ctas), np.int64)
+    for index, tensor in enumerate(launch.tensors.values()):
+        is_first = footprints.first_tensors == index
+        if not is_first.any():
+            continue
         if len(tensor.shape) < 2 or not tensor.strides[-2]:
             return []
-        offset = (first_write[1] - (tensor.pointer or 0)) * 8 // tensor.bits
-        starts.append((offset // tensor.strides[-2], offset % tensor.strides[-2]))
-    rows = {row: at for at, row in enumerate(sorted({row for row, _ in starts}))}
-    columns = {column: at for at, column in enumerate(sorted({column for _, column in starts}))}
-    tiles = [(rows[row], columns[column]) for row, column in starts]
-    return tiles if len(set(tiles)) == len(tiles) == len(rows) * len(columns) else []
+        offsets = (footprints.lowest_addresses[is_first] - (tensor.pointer or 0)) * 8 // tensor.bits
+        starts[:, is_first] = np.divmod(offsets, tensor.strides[-2])
+    if (footprints.first_tensors < 0).any():
+        return []
+    (row_starts, rows), (column_starts, columns) = (np.unique(axis, return_inverse=True) for axis in starts)
+    if len(row_starts) * len(column_starts) != launch.ctas:
+        return []
+    if len(np.unique(rows * len(column_starts) + columns)) != launch.ctas:
+        return []
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
-def _grouped_key(group: int, tile: tuple[int, int]) -> tuple[int, int, int]:
-    return tile[0] // group, tile[1], tile[0]
+def _grouped_order(rows: NDArray[np.int64], columns: NDArray[np.int64], group: int) -> NDArray[np.int64]:
+    """Indices of tiles in an order that walks down the columns of `group` rows after another."""
+    return np.lexsort((rows, columns, rows // group))
 
 
 def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
@@ -289,15 +296,14 @@ def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
     """
     if len(tiles) < 2:
         return None
-    in_order = list(tiles)
-    if in_order == sorted(tiles):
-        return "row-major"
-    transposed = [(column, row) for row, column in in_order]
-    if transposed == sorted(transposed):
-        return "column-major"
-    for candidates, suffix in ((in_order, ""), (transposed, " columns")):
-        group = next((at for at, tile in enumerate(candidates) if tile[1] != candidates[0][1]), 0)
-        if group > 1 and candidates == sorted(candidates, key=partial(_grouped_key, group)):
+    rows, columns = np.array(tiles, np.int64).T
+    for name, first, second in (("row-major", rows, columns), ("column-major", columns, rows)):
+        steps = np.diff(first)
+        if ((steps > 0) | ((steps == 0) & (np.diff(second) >= 0))).all():
+            return name
+    for first, second, suffix in ((rows, columns, ""), (columns, rows, " columns")):
+        group = int((second != second[0]).argmax())
+        if group > 1 and (np.diff(_grouped_order(first, second, group)) == 1).all():
             return f"grouped by {group}{suffix}"
     return None
 
@@ -307,14 +313,9 @@ def _alternative_orders(
 ) -> Iterable[AlternativeOrder]:
     if not tiles:
         return
-    rows = 1 + max(row for row, _ in tiles)
-    cta_of_tile = dict(zip(tiles, order.tolist(), strict=True))
-    orders = {
-        "row-major": sorted(tiles),
-        "column-major": sorted(tiles, key=lambda tile: (tile[1], tile[0])),
-        **{f"grouped by {group}": sorted(tiles, key=partial(_grouped_key, group)) for group in GROUPS if group < rows},
-    }
+    rows, columns = np.array(tiles, np.int64).T
+    orders = {"row-major": np.lexsort((columns, rows)), "column-major": np.lexsort((rows, columns))}
+    orders |= {f"grouped by {group}": _grouped_order(rows, columns, group) for group in GROUPS if group <= rows.max()}
     for name, tile_order in orders.items():
-        ctas = np.array([cta_of_tile[tile] for tile in tile_order], np.int64)
-        waves = [_wave(wave_ctas, tensors) for wave_ctas in _split_into_waves(ctas, ctas_per_wave)]
+        waves = [_wave(wave_ctas, tensors) for wave_ctas in _split_into_waves(order[tile_order], ctas_per_wave)]
         yield AlternativeOrder(name, sum(wave.distinct_bytes_read for wave in waves), waves[0].distinct_tiles)

@@ -128,14 +128,17 @@ def l1_bypass_request_unit(machine: Machine, target: Value) -> tuple[int, int]:
     that they read from, wherever they start in it. Other lanes are counted in requests of eight lanes. This
     matches 256 address patterns on an H200.
     """
-    target_lanes = find_lane_accesses(machine, target) if machine.counters.counts_requests else None
-    if target_lanes is None:
+    if not machine.counters.counts_requests:
         return 8, SECTOR
-    sector_pairs = target_lanes.addresses.reshape(-1, 2) // SECTOR
-    crosses_sector = sector_pairs[:, 0] != sector_pairs[:, 1]
-    if target_lanes.mask is not None:
-        crosses_sector &= target_lanes.mask.reshape(-1, 2).all(axis=1)
-    return (8, SECTOR) if crosses_sector.any() else (2, LINE)
+    target_lanes = find_lane_accesses(machine, target, allows_offsets=True)
+    for lanes in () if target_lanes is None else target_lanes.representatives(SECTOR):
+        sector_pairs = lanes.addresses.reshape(-1, 2) // SECTOR
+        crosses_sector = sector_pairs[:, 0] != sector_pairs[:, 1]
+        if lanes.mask is not None:
+            crosses_sector &= lanes.mask.reshape(-1, 2).all(axis=1)
+        if crosses_sector.any():
+            return 8, SECTOR
+    return (8, SECTOR) if target_lanes is None else (2, LINE)
 
 
 def _count_sectors(machine: Machine, lanes: LaneAccesses, size: int, unit_bytes: int, request_lanes: int) -> None:

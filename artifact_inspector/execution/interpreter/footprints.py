@@ -6,7 +6,7 @@ that many CTAs share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -160,23 +160,44 @@ class _TensorPortion:
         is_new = np.ones(len(cta_rows), bool)
         is_new[1:] = (cta_rows[1:] != cta_rows[:-1]) | (bases[1:] != bases[:-1]) | (kinds[1:] != kinds[:-1])
         cta_rows, bases, kinds = cta_rows[is_new], bases[is_new], kinds[is_new]
-        rows, ends = np.unique(cta_rows, return_index=True)
-        bounds = [*ends.tolist(), len(cta_rows)]
-        for row, first, last in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
-            self._record_cta(int(ctas[row]), bases[first:last], kinds[first:last])
+        rows, firsts = np.unique(cta_rows, return_index=True)
+        self._record_ctas(ctas[rows], firsts, bases, kinds)
 
-    def _record_cta(self, cta: int, bases: IntArray, kinds: IntArray) -> None:
-        start = int(bases[0])
-        offsets = bases - start
+    def _record_ctas(self, ctas: IntArray, firsts: IntArray, bases: IntArray, kinds: IntArray) -> None:
+        """Record the patterns of CTAs, in order; neighbours with equal ones share the number of their footprint.
+
+        Args:
+            ctas: linear numbers.
+            firsts: index of the first pattern of each CTA.
+            bases: first sector of each pattern.
+            kinds: number of each pattern.
+        """
+        counts, starts = np.diff(firsts, append=len(bases)), bases[firsts]
+        offsets = bases - np.repeat(starts, counts)
+        earlier = np.arange(len(bases)) - np.repeat(counts, counts)
+        is_equal = (offsets == offsets[earlier]) & (kinds == kinds[earlier])
+        is_repeated = np.logical_and.reduceat(is_equal, firsts)
+        is_repeated[1:] &= counts[1:] == counts[:-1]
+        is_repeated[0] = False
+        leaders = np.flatnonzero(~is_repeated)
+        numbers = [
+            self._shape_number(offsets[first : first + count], kinds[first : first + count])
+            for first, count in zip(firsts[leaders].tolist(), counts[leaders].tolist(), strict=True)
+        ]
+        shapes = np.repeat(numbers, np.diff(leaders, append=len(ctas)))
+        self.reads.shape_of_cta.update(zip(ctas.tolist(), shapes.tolist(), strict=True))
+        self.reads.start_of_cta.update(zip(ctas.tolist(), starts.tolist(), strict=True))
+
+    def _shape_number(self, offsets: IntArray, kinds: IntArray) -> int:
         key = offsets.tobytes() + kinds.tobytes()
-        shape_number = self.shape_numbers.get(key)
-        if shape_number is None:
+        number = self.shape_numbers.get(key)
+        if number is None:
             runs = Intervals.union(
                 [self.patterns[kind].at(offsets[kinds == kind]) for kind in sorted_distinct(kinds).tolist()]
             )
-            shape_number = self.shape_numbers[key] = len(self.reads.shapes)
+            number = self.shape_numbers[key] = len(self.reads.shapes)
             self.reads.shapes.append(runs)
-        self.reads.shape_of_cta[cta], self.reads.start_of_cta[cta] = shape_number, start
+        return number
 
 
 class Footprints:
@@ -188,29 +209,18 @@ class Footprints:
     """
 
     def __init__(self, launch: KernelLaunch, recorder: AccessRecorder | None = None) -> None:
-        self._launch = launch
         self._recorder = recorder
         self._first = 0
         self._portions: dict[str, _TensorPortion] = {}
         self.reads_by_tensor: dict[str, TensorReads] = {}
         """Tensor → what CTAs read of it."""
-        self._tensor_names = list(launch.tensors)
-        self._first_tensors = np.full(launch.ctas, -1, np.int64)
-        """CTA → index in `_names` of the first tensor that it writes."""
-        self._lowest_addresses = np.zeros(launch.ctas, np.int64)
+        self._tensors = tuple(launch.tensors.items())
+        self.first_tensors = np.full(launch.ctas, -1, np.int64)
+        """CTA → index in `launch.tensors` of the first tensor that it writes; -1 if it writes none."""
+        self.lowest_addresses = np.zeros(launch.ctas, np.int64)
+        """CTA → its lowest written address in that tensor."""
         self.accesses_of_cta = np.zeros(launch.ctas, np.int64)
         """CTA → its accesses, one for each instruction and iteration."""
-
-    @property
-    def first_writes(self) -> Mapping[int, tuple[str, int]]:
-        """CTA → the first tensor that it writes, and its lowest written address there."""
-        return {
-            cta: (self._tensor_names[name], address)
-            for cta, (name, address) in enumerate(
-                zip(self._first_tensors.tolist(), self._lowest_addresses.tolist(), strict=True)
-            )
-            if name >= 0
-        }
 
     def begin_portion(self, first: int) -> None:
         """Start a portion at a CTA."""
@@ -229,7 +239,7 @@ class Footprints:
             self._add_offset_access(access)
             return
         low, high = int(addresses.min()), int(addresses.max())
-        for tensor_index, (name, tensor) in enumerate(self._launch.tensors.items()):
+        for tensor_index, (name, tensor) in enumerate(self._tensors):
             start = tensor.pointer or 0
             stop = start + tensor.bytes
             is_entirely_inside = mask is None and start <= low and high < stop
@@ -253,7 +263,7 @@ class Footprints:
         assert starts is not None
         lanes = lanes[0] if access.mask is None else lanes[access.mask]
         first = int(lanes[0] + starts[0])
-        for tensor_index, (name, tensor) in enumerate(self._launch.tensors.items()):
+        for tensor_index, (name, tensor) in enumerate(self._tensors):
             start = tensor.pointer or 0
             if not start <= first < start + tensor.bytes:
                 continue
@@ -278,7 +288,7 @@ class Footprints:
 
     def has_written(self, ctas: IntArray) -> bool:
         """Whether the first write of each of the CTAs is known."""
-        return bool((self._first_tensors[ctas] >= 0).all())
+        return bool((self.first_tensors[ctas] >= 0).all())
 
     def _portion(self, name: str, start: int, stop: int) -> _TensorPortion:
         portion = self._portions.get(name)
@@ -308,15 +318,15 @@ class Footprints:
     def _mark_writes(self, tensor_index: int, ctas: IntArray, addresses: Any, inside: Any) -> None:
         written_addresses = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
         lowest = np.broadcast_to(written_addresses.min(axis=1), (len(ctas),))
-        first_tensors, old_lowest = self._first_tensors[ctas], self._lowest_addresses[ctas]
+        first_tensors, old_lowest = self.first_tensors[ctas], self.lowest_addresses[ctas]
         writes = lowest != np.iinfo(np.int64).max
         is_first_write, is_lower = (
             writes & (first_tensors < 0),
             writes & ((first_tensors < 0) | ((first_tensors == tensor_index) & (lowest < old_lowest))),
         )
-        self._first_tensors[ctas[is_first_write]] = tensor_index
-        self._lowest_addresses[ctas[is_first_write]] = np.iinfo(np.int64).max
-        np.minimum.at(self._lowest_addresses, ctas[is_lower], lowest[is_lower])  # iterations of a loop repeat a CTA
+        self.first_tensors[ctas[is_first_write]] = tensor_index
+        self.lowest_addresses[ctas[is_first_write]] = np.iinfo(np.int64).max
+        np.minimum.at(self.lowest_addresses, ctas[is_lower], lowest[is_lower])  # iterations of a loop repeat a CTA
 
     def end_portion(self, ctas: IntArray) -> None:
         """Finish the portion of these CTAs."""

@@ -71,6 +71,8 @@ class TensorMemory:
         self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Intervals, IntArray]]]] = {}
         """Accesses of CTAs that differ by an offset, not yet marked: intervals and the offsets."""
         self._pending_count = 0
+        self._counted: dict[tuple[int, ...], tuple[int, int]] = {}
+        """Arrays of marks → bytes and sectors that they mark; empty once one has changed."""
         self.content: NDArray[np.uint8] | None = None
         self.tracks_stores = name == SCRATCH_TENSOR
         """Whether stores change `content`, so that later loads see them."""
@@ -85,6 +87,7 @@ class TensorMemory:
 
     def touch(self, marks: NDArray[np.uint8], addresses: IntArray, size: int) -> None:
         """Mark the bytes of an access at each address."""
+        self._counted.clear()
         granules_per_lane = max(1, size // self.granule_bytes)
         first_granules = (addresses - self.base) // self.granule_bytes
         if is_misaligned(addresses, size):
@@ -114,6 +117,8 @@ class TensorMemory:
 
     def mark_pending(self) -> None:
         """Mark what is pending."""
+        if self._pending:
+            self._counted.clear()
         for marks, pending in self._pending.values():
             intervals = Intervals.union([part_intervals.at(shifts) for part_intervals, shifts in pending])
             is_long = intervals.stops - intervals.starts >= _LONG_INTERVAL
@@ -130,18 +135,32 @@ class TensorMemory:
     def count_touched(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
         """Bytes and sectors marked in any of the arrays; untouched ranges cost little time."""
         self.mark_pending()
-        touched = sectors = 0
-        for start in range(0, len(marks[0]), _BLOCK_GRANULES):
-            block = marks[0][start : start + _BLOCK_GRANULES].view(bool)
-            for other_marks in marks[1:]:
-                block = block | other_marks[start : start + _BLOCK_GRANULES].view(bool)
-            touched_granules = int(np.count_nonzero(block))
-            if touched_granules:
-                touched += touched_granules
-                sectors += int(np.count_nonzero(block.reshape(-1, SECTOR // self.granule_bytes).any(axis=1)))
-        return min(touched * self.granule_bytes, self.tensor.bytes), sectors
+        key = tuple(map(id, marks))
+        if key not in self._counted:
+            touched = sectors = 0
+            for start in range(0, len(marks[0]), _BLOCK_GRANULES):
+                block = marks[0][start : start + _BLOCK_GRANULES]
+                for other_marks in marks[1:]:
+                    block = block | other_marks[start : start + _BLOCK_GRANULES]
+                touched_granules = int(np.count_nonzero(block.view(bool)))
+                if touched_granules:
+                    touched += touched_granules
+                    sectors += _count_marked_groups(block, SECTOR // self.granule_bytes)
+            self._counted[key] = min(touched * self.granule_bytes, self.tensor.bytes), sectors
+        return self._counted[key]
 
 
+def _count_marked_groups(marks: NDArray[np.uint8], size: int) -> int:
+    """The number of groups of `size` neighbours with a mark; words of 8 neighbours are compared at once."""
+    words = marks.view(_WORD_OF_SIZE.get(size, np.uint64))
+    words_per_group = len(words) * size // len(marks)
+    merged = words[::words_per_group]
+    for at in range(1, words_per_group):
+        merged = merged | words[at::words_per_group]
+    return int(np.count_nonzero(merged))
+
+
+_WORD_OF_SIZE: Mapping[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 _WIDE_MARKS: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
     2: (np.uint16, 0x0101),
     4: (np.uint32, 0x01010101),

@@ -237,21 +237,27 @@ class _TimeModel:
     ) -> tuple[float, float]:
         """Time of the launch over that of CTAs which all work as much as the sampled ones; and the mean work."""
         mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
-        counts, cycles = [], []
-        for cta in (accesses.argmin(), accesses.argmax()):
-            extreme = self._sample(np.array([cta], np.int64))
-            if extreme[0].unfinished or not extreme[0].trace:
-                return 1.0, 1.0
-            counts.append(float(accesses[cta]))
-            cycles.append(cta_rates(*extreme, self.controls, self.gpu_model, resident)[0])
-        typical = float(accesses[sample.ctas].mean())
+        typical, least, most = float(accesses[sample.ctas].mean()), int(accesses.argmin()), int(accesses.argmax())
+        least_cycles = mean_cycles if accesses[least] == typical else self._cycles_of(least, resident)
+        most_cycles = self._cycles_of(most, resident)
+        if least_cycles is None or most_cycles is None:
+            return 1.0, 1.0
         work = np.interp(
-            accesses, [counts[0], typical, counts[1]], [cycles[0], mean_cycles, max(cycles[1], mean_cycles)]
+            accesses,
+            [accesses[least], typical, accesses[most]],
+            [least_cycles, mean_cycles, max(most_cycles, mean_cycles)],
         )
         work /= mean_cycles
         multiprocessors = self.gpu_model.multiprocessors
         equal = makespan(np.ones_like(work), rates, multiprocessors)
         return makespan(work, rates, multiprocessors) / equal, float(work.mean())
+
+    def _cycles_of(self, cta: int, resident: int) -> float | None:
+        """Cycles of a CTA by itself; None if its path is unknown."""
+        sample, costs = self._sample(np.array([cta], np.int64))
+        if sample.unfinished or not sample.trace:
+            return None
+        return cta_rates(sample, costs, self.controls, self.gpu_model, resident)[0]
 
     def _stalls_by_line(
         self, stalls: Mapping[tuple[int, StallReason], float], scale: float, warps: int
