@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -187,6 +187,7 @@ class _CounterTotals:
         self.unknown_reasons: dict[str, str] = {}
         ended = list(dict.fromkeys(f"{_step_place(end.step)}: {', '.join(end.reasons)}" for end in run.unfinished))
         self.stop_reason = "; ".join(ended[:3]) or None
+        self.uncounted = [self.steps[at] for at in run.uncounted_steps]
 
     def counters(self) -> tuple[Counters, Mapping[str, str]]:
         counts = self.run.counters
@@ -194,19 +195,22 @@ class _CounterTotals:
         executed = sum(counts.warps_executed) + self._sum_of_kinds(counts.reconverged_parts, ("warp_sync",))
         totals: dict[str, Any] = {"instructions": self._known_or_none("instructions", executed)}
         for name, kinds in _INSTRUCTION_KINDS.items():
-            totals[name] = self._known_or_none(name, self._sum_of_kinds(counts.warps_executed, kinds))
+            executed = self._sum_of_kinds(counts.warps_executed, kinds)
+            totals[name] = self._known_or_none(name, executed, counted=_is_of(kinds))
         for name, (counter_name, kinds) in _SECTOR_COUNTERS.items():
-            totals[name] = self._known_or_none(name, self._sum_of_kinds(getattr(counts, counter_name), kinds), kinds)
+            sectors = self._sum_of_kinds(getattr(counts, counter_name), kinds)
+            totals[name] = self._known_or_none(name, sectors, kinds, counted=_is_of(kinds))
         for name in ("shared_wavefronts", "shared_wavefronts_ideal"):
             per_step = getattr(counts, name.removeprefix("shared_"))
             totals[name] = self._known_or_none(name, sum(per_step), None, is_shared=True)
         bytes_read, bytes_written = self.run.memory.count_unique_bytes()
         for name, value, kinds in (("read", bytes_read, _READING_KINDS), ("written", bytes_written, _WRITING_KINDS)):
             totals[f"unique_bytes_{name}"] = self._known_or_none(
-                f"unique_bytes_{name}", value, kinds, counts_bytes=True
+                f"unique_bytes_{name}", value, kinds, counts_bytes=True, counted=_is_of(kinds)
             )
         for kind, size in self.spilled.items():
-            totals[f"{kind}_sectors"] = self._known_or_none(f"{kind}_sectors", size // SECTOR)
+            name = f"{kind}_sectors"
+            totals[name] = self._known_or_none(name, size // SECTOR, counted=_is_of((kind,)))
         totals["dram_bytes_read"] = self._dram_bytes_read()
         totals["dram_bytes_written"] = self._dram_bytes_written()
         totals["cache_lines"] = None
@@ -216,7 +220,7 @@ class _CounterTotals:
             )
             for name, reason in NOT_ON_AMD.items():
                 totals[name], self.unknown_reasons[name] = None, reason
-        totals["flop"] = self._known_or_none("flop", self._total_flop())
+        totals["flop"] = self._known_or_none("flop", self._total_flop(), counted=lambda step: bool(step.lane_flop))
         totals["divergent_branches"] = self._known_or_none("divergent_branches", sum(counts.divergent_warps))
         # a pipeline's last iterations execute copies of nothing: no CTA's lanes are switched off one by one
         threads, warp_size = self.run.loaded.threads, self.run.loaded.program.warp_size
@@ -240,9 +244,10 @@ class _CounterTotals:
         *,
         is_shared: bool = False,
         counts_bytes: bool = False,
+        counted: Callable[[ProgramStep], bool] = lambda step: True,
     ) -> Any:
-        """The value, or None with the reason recorded."""
-        if self.stop_reason is not None:
+        """The value, or None with the reason recorded; steps that are not `counted` do not contribute to it."""
+        if self.stop_reason is not None and any(map(counted, self.uncounted)):
             self.unknown_reasons[name] = self.stop_reason
             return None
         counts = self.run.counters
@@ -331,6 +336,11 @@ def local_bytes_per_lane(opcode: str) -> int:
 
 
 _LOCAL_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+
+
+def _is_of(kinds: tuple[str, ...]) -> Callable[[ProgramStep], bool]:
+    """Whether a step is of one of some kinds."""
+    return lambda step: step.kind in kinds
 
 
 def _is_shared(step: ProgramStep) -> bool:

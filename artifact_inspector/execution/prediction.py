@@ -170,9 +170,11 @@ def predict_counters(
     counters, unknown = total_counters(run, l2_bytes, l2, None if wave is None else wave[0])
     program, loaded = run.loaded.program, run.loaded
     time, stalls = (None, ()) if limit is None else estimate_time(run, timed_gpu, l2, limit)
-    is_complete = not run.unfinished
+    uncounted = run.uncounted_steps
     lines = tuple(
-        _line_prediction(run, step, is_complete) for step in program.steps if run.counters.warps_executed[step.index]
+        _line_prediction(run, step, step.index not in uncounted)
+        for step in program.steps
+        if run.counters.warps_executed[step.index]
     )
     opcodes: defaultdict[str, int] = defaultdict(int)
     for step in program.steps:
@@ -203,14 +205,14 @@ def predict_counters(
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
         time=time,
         stalls=stalls,
-        shared_accesses=_shared_accesses(run, is_complete),
+        shared_accesses=_shared_accesses(run, uncounted),
     )
 
 
-def _shared_accesses(run: SimulatedLaunch, is_complete: bool) -> tuple[SharedAccess, ...]:
+def _shared_accesses(run: SimulatedLaunch, uncounted: frozenset[int]) -> tuple[SharedAccess, ...]:
     steps = run.loaded.program.steps
     accesses = [
-        SharedAccess(_line_prediction(run, steps[at], is_complete), warp)
+        SharedAccess(_line_prediction(run, steps[at], at not in uncounted), warp)
         for at, warp in run.counters.worst_shared_access.items()
     ]
     return tuple(sorted(accesses, key=lambda access: (-(access.line.bank_conflicts or 0), access.line.line)))

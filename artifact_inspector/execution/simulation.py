@@ -21,6 +21,7 @@ from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import LaunchEnvironment, Machine, arrive_at_reconvergence
 from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, ProgramStep, UndecidedPath
+from artifact_inspector.execution.interpreter.reconvergence import reachable_steps
 from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, parse_block
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import FILL_FLAG, KernelParameter, LoadedKernel
@@ -44,6 +45,8 @@ class UnfinishedCtas:
     step: ProgramStep
     ctas: int
     reasons: tuple[str, ...]
+    uncounted_steps: frozenset[int]
+    """Indices of the steps that they may still have to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,11 @@ class SimulatedLaunch:
     """Whether only some CTAs ran and represent the others."""
     stream: AccessStream | None = None
     """The order of accesses, if it was requested and the tensors may not fit in L2."""
+
+    @property
+    def uncounted_steps(self) -> frozenset[int]:
+        """Indices of the steps whose counters are too low, because CTAs did not run to their end."""
+        return frozenset().union(*(end.uncounted_steps for end in self.unfinished))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -340,8 +348,10 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = 
             break
         budget = counters.budget
         if budget is not None and first < len(ctas) and budget.is_spent():
-            step = setup.loaded.program.steps[0]
-            unfinished.append(UnfinishedCtas(step, len(ctas) - first, (budget.reason,)))
+            steps = setup.loaded.program.steps
+            unfinished.append(
+                UnfinishedCtas(steps[0], len(ctas) - first, (budget.reason,), frozenset(range(len(steps))))
+            )
             break
     return unfinished
 
@@ -370,11 +380,21 @@ def run_machines(machine: Machine) -> list[UnfinishedCtas]:
         try:
             has_reconverged = current.run()
         except UndecidedPath as stop:
-            unfinished.append(UnfinishedCtas(stop.step, current.rows, stop.reasons))
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, stop.reasons, _later_steps(current, stop.step)))
         except StepLimitReached as stop:
-            unfinished.append(UnfinishedCtas(stop.step, current.rows, (stop.reason,)))
+            every_step = frozenset(range(len(current.program.steps)))
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, (stop.reason,), every_step))
             break
         except MALFORMED_OPERAND_ERRORS:
-            unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",)))
+            later = _later_steps(current, current.step)
+            unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",), later))
         pending += arrive_at_reconvergence(current, has_reconverged=has_reconverged)
     return unfinished
+
+
+def _later_steps(machine: Machine, step: ProgramStep) -> frozenset[int]:
+    """The steps that a machine may still run, which stopped at one; all if the successors of blocks are unknown."""
+    if not machine.program.blocks:
+        return frozenset(range(len(machine.program.steps)))
+    groups = (*machine.groups, *machine.waiting)
+    return reachable_steps(machine.program.blocks, {step.index, *(group.pc for group in groups)})

@@ -9,6 +9,7 @@ from saved import ROOT
 
 from artifact_inspector.execution.cta_order import CtaOrder, ReadBox, find_cta_order
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess, Footprints
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.prediction import predict_counters
@@ -79,3 +80,40 @@ def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
         tile = {"a_ptr": 3072}
         (wave,) = find_cta_order(launch, footprints, tile, 2, "as given", None).waves
         assert (wave.tiles_requested, wave.distinct_tiles) == (told, told)
+
+
+def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta() -> None:
+    """Ten CTAs read rows of two kinds in turn and in runs; each footprint is the set of sectors that it reads."""
+    base = 1 << 20
+    launch = KernelLaunch((10, 1, 1), {"a_ptr": Tensor((64, 512), "fp32", pointer=base)})
+    footprints = Footprints(launch)
+    kinds = [0, 0, 1, 0, 1, 1, 1, 0, 2, 2]
+    lanes = {0: 4 * np.arange(32), 1: 64 * np.arange(32), 2: 4 * np.arange(32) + 16}
+    expected: dict[int, set[int]] = {}
+    for cta, kind in enumerate(kinds):
+        for repeat in range(1 + cta % 2):
+            addresses = base + 2048 * (3 * cta + repeat) + lanes[kind]
+            footprints.add(FootprintAccess(0, np.array([cta]), addresses[None], None, True))
+            expected.setdefault(cta, set()).update((addresses // 32).tolist())
+    footprints.end_portion(np.arange(10))
+    reads = footprints.reads_by_tensor["a_ptr"]
+    for cta, sectors in expected.items():
+        shape, start = reads.shapes[reads.shape_of_cta[cta]], reads.start_of_cta[cta]
+        found = {n for a, b in zip(shape.starts.tolist(), shape.stops.tolist(), strict=True) for n in range(a, b)}
+        assert {n + start + base // 32 for n in found} == sectors, cta
+    assert len(reads.shapes) == len({(kinds[cta], cta % 2) for cta in expected})
+
+
+def test_sectors_of_every_element_size_are_those_with_a_mark() -> None:
+    for dtype, size in (("fp8e4nv", 1), ("fp16", 2), ("fp32", 4), ("fp64", 8)):
+        launch = KernelLaunch((1, 1, 1), {"a_ptr": Tensor((999,), dtype, pointer=1 << 20)})
+        (region,) = GlobalMemory(launch).regions
+        elements = np.random.default_rng(size).choice(999, 40, replace=False)
+        addresses = (1 << 20) + elements * size
+        region.touch(region.read_marks, addresses[:20], size)
+        assert region.count_touched(region.read_marks) == (20 * size, len(set((addresses[:20] // 32).tolist())))
+        region.touch(region.written_marks, addresses[20:], size)
+        both = region.count_touched(region.read_marks, region.written_marks)
+        assert both == (40 * size, len(set((addresses // 32).tolist())))
+        region.touch(region.read_marks, addresses[20:30], size)  # counted again after a further access
+        assert region.count_touched(region.read_marks)[0] == 30 * size

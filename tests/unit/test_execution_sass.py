@@ -592,3 +592,24 @@ def test_lanes_read_a_table_of_constants_each_at_its_own_place() -> None:
     assert value(machine, "R1") == [[word for word in words for _ in range(8)]]
     machine, _, _ = run(code, constants={2: bytes(range(8))})
     assert isinstance(machine.read_register("R1"), UnknownValue)
+
+
+def test_what_runs_before_a_spin_is_counted_and_what_may_run_after_it_is_not() -> None:
+    code = """
+        LDC.64 R2, c[0x0][0x210]
+        ISETP.NE.AND P1, PT, RZ, RZ, PT
+        @P1 BRA `(.L_x_1)
+        .L_x_1:
+        LDG.E R4, desc[UR4][R2.64]
+        .L_x_0:
+        LDG.E.STRONG.GPU R5, desc[UR4][R2.64]
+        ISETP.NE.AND P0, PT, R5, 0x1, PT
+        @P0 BRA `(.L_x_0)
+        STG.E desc[UR4][R2.64], R4
+    """
+    _, counts, ended = run(code, ctas=3, tensors={"x": Tensor((32,), "int32")})
+    assert ended[0].reasons == ("values of x",)
+    assert ended[0].uncounted_steps == {4, 5, 6, 7, 8}
+    assert counts.warps_executed[:4] == [3, 3, 3, 3]
+    _, _, ended = run(code.replace("STG.E desc[UR4][R2.64], R4", "BRX R4 -0x10"), tensors={"x": Tensor((32,), "int32")})
+    assert ended[0].uncounted_steps == set(range(9))  # a branch to anywhere

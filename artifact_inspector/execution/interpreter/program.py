@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from artifact_inspector.execution.interpreter.reconvergence import BlockRange
+
 MALFORMED_OPERAND_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
 
@@ -97,6 +99,8 @@ class DecodedProgram:
     """The entry step."""
     reconvergence_steps: Mapping[int, int] = field(default_factory=dict)
     """Branch → the step where all paths from it reconverge."""
+    blocks: tuple[BlockRange, ...] = ()
+    """Basic blocks; none if the successors of some are unknown."""
     code_bytes: int = 0
     """Bytes of code, which are fetched from device memory like data; 0 if unknown."""
 

@@ -10,7 +10,7 @@ lanes of a warp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.dominators import immediate_dominators
@@ -41,20 +41,51 @@ def reconvergence_steps(
     reconvergence: dict[int, int] = {}
     first = 0
     for function in functions:
-        opcodes = [instruction.opcode for instruction in function.instructions]
-        reconvergence |= find_reconvergence(
-            [
-                BlockRange(
-                    step_of(first + block.start),
-                    step_of(first + block.stop),
-                    block.successors,
-                    block.stop > block.start and opcodes[block.stop - 1].startswith(exit_opcodes),
-                )
-                for block in function.blocks
-            ]
-        )
-        first += len(opcodes)
+        reconvergence |= find_reconvergence(block_ranges(function, exit_opcodes, step_of, first))
+        first += len(function.instructions)
     return reconvergence
+
+
+def block_ranges(
+    function: Function, exit_opcodes: tuple[str, ...], step_of: Callable[[int], int] = int, first: int = 0
+) -> tuple[BlockRange, ...]:
+    """The blocks of a function as steps; arguments as of `reconvergence_steps`, `first` is its first instruction."""
+    opcodes = [instruction.opcode for instruction in function.instructions]
+    return tuple(
+        BlockRange(
+            step_of(first + block.start),
+            step_of(first + block.stop),
+            block.successors,
+            block.stop > block.start and opcodes[block.stop - 1].startswith(exit_opcodes),
+        )
+        for block in function.blocks
+    )
+
+
+def reachable_steps(blocks: Sequence[BlockRange], starts: Iterable[int]) -> frozenset[int]:
+    """Steps that may run if execution continues at any of some steps, which are among them.
+
+    Example:
+        >>> sorted(reachable_steps([BlockRange(0, 3, (0, 1)), BlockRange(3, 6, ())], [4]))
+        [4, 5]
+        >>> sorted(reachable_steps([BlockRange(0, 3, (0, 1)), BlockRange(3, 6, ())], [2]))
+        [0, 1, 2, 3, 4, 5]
+    """
+    reached: set[int] = set()
+    pending: list[int] = []
+    for start in starts:
+        for block in blocks:
+            if block.start <= start < block.stop:
+                reached.update(range(start, block.stop))
+                pending += block.successors
+    entered: set[int] = set()
+    while pending:
+        at = pending.pop()
+        if at not in entered:
+            entered.add(at)
+            reached.update(range(blocks[at].start, blocks[at].stop))
+            pending += blocks[at].successors
+    return frozenset(reached)
 
 
 def find_reconvergence(blocks: Sequence[BlockRange]) -> dict[int, int]:

@@ -18,7 +18,7 @@ from artifact_inspector.execution.interpreter.program import (
     ProgramStep,
     StepKind,
 )
-from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
+from artifact_inspector.execution.interpreter.reconvergence import block_ranges, reconvergence_steps
 from artifact_inspector.execution.sass.approximation import build_approximation
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
@@ -45,6 +45,9 @@ SEMANTICS: Mapping[str, RunBuilder] = {
 """Opcode without modifiers → builder of its run."""
 
 _BRANCHES = frozenset(("BRA", "JMP", "CALL"))
+_EXITS = ("EXIT", "RET")
+_INDIRECT = ("BRX", "JMX", "CALL", "RET")
+"""Opcode prefixes whose target is not in the code."""
 _UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
 _STEP_KINDS: Mapping[str, StepKind] = {
     "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
@@ -90,6 +93,7 @@ def read_program(
     section, arch = _functions_in_section(module, kernel), arch_number(module)
     instructions = [instruction for function in section for instruction in function.instructions]
     targets = _branch_targets(section)
+    has_indirect_branches = any(instruction.opcode.startswith(_INDIRECT) for instruction in instructions)
     steps = tuple(_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions))
     return DecodedProgram(
         section[0].name,
@@ -100,7 +104,8 @@ def read_program(
         arch_number=arch,
         target=f"sm_{arch}",
         code_bytes=len(steps) * INSTRUCTION_BYTES,
-        reconvergence_steps=reconvergence_steps(section, ("EXIT", "RET")),
+        reconvergence_steps=reconvergence_steps(section, _EXITS),
+        blocks=block_ranges(section[0], _EXITS) if len(section) == 1 and not has_indirect_branches else (),
     )
 
 
