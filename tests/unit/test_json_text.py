@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from artifact_inspector.report.json import as_text
@@ -20,6 +20,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_text_is_that_of_the_standard_library(value: Any) -> None:
     assert as_text(value, "utf-8") == json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     assert as_text(value, None) == json.dumps(value, indent=2) + "\n"

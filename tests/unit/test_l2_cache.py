@@ -214,6 +214,7 @@ def test_traffic_of_a_kernel_that_spills_is_a_range(
         ),
         memory=SimpleNamespace(count_sectors=lambda: (10, 0)),
         unfinished=(),
+        uncounted_steps=frozenset(),
     )
     totals = _CounterTotals(run, 50 << 20, None, 132)  # type: ignore[arg-type]
     read, stored = totals._dram_bytes_read(), totals._dram_bytes_written()
