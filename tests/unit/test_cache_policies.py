@@ -5,6 +5,7 @@ from handwritten import amdgcn, ptx_load, tensors
 
 from artifact_inspector.analysis.access.accesses import StageAccesses
 from artifact_inspector.analysis.access.cache_policies import CachePolicy, find_policies
+from artifact_inspector.formats._cache_modifiers import has_cache_modifier
 from artifact_inspector.model import Stage
 
 
@@ -63,3 +64,12 @@ def test_an_access_that_is_not_found_has_lost_what_the_whole_file_lacks() -> Non
     assert only(load("cacheModifier = cg"), elsewhere).lost == ()
     found = only(load("cacheModifier = cv"), elsewhere)
     assert (found.lines, found.lost) == ((), ("cv",))
+
+
+@pytest.mark.parametrize(
+    ("word", "meanings"),
+    [("EF", {"evict_first", "cs"}), ("EL", {"evict_last"}), ("STRONG.SYS", {"cv", "wt", "volatile"})],
+)
+def test_a_word_of_ptxas_stands_for_its_policies_only(word: str, meanings: set[str]) -> None:
+    policies = ("cg", "cs", "cv", "wt", "volatile", "evict_first", "evict_last")
+    assert {policy for policy in policies if has_cache_modifier(policy, ("E", word))} == meanings

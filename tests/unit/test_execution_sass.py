@@ -105,6 +105,14 @@ def value(machine: Machine, name: str) -> object:
         ("HFMA2.MMA R1, -RZ, RZ, 0, 5.9604644775390625e-08", 1),
         ("MOV R0, 0x7\nI2F.RP R2, R0\nF2I.FTZ.U32.TRUNC.NTZ R1, R2", 7),
         ("MOV R0, 0x40000000\nFSETP.GE.AND P0, PT, R0, 105615, PT\nSEL R1, 0x1, 0x2, P0", 2),  # 2.0 is less
+        ("MOV R0, 0x2ff\nI2F.U8 R1, R0", 0x437F0000),  # 255
+        ("MOV R0, 0x2ff\nI2F.U8 R1, R0.B1", 0x40000000),
+        ("MOV R0, 0x3\nI2F.F16 R1, R0", 0x4200),
+        ("FSET.BF.LT.AND R1, RZ, 1, PT", 0x3F800000),
+        ("FSET.LT.AND R1, RZ, 1, PT", 0xFFFFFFFF),
+        ("FSET.BF.GT.AND R1, RZ, 1, PT", 0),
+        ("ISETP.LT.AND P1, PT, RZ, 0x1, PT\nP2R.B1 R1, PR, RZ, 0x2", 0x200),
+        ("MOV R0, 0x44332211\nMOV R2, 0x88776655\nPRMT R1, R0, 0x4732, R2", 0x55884433),
         ("MOV R0, 0x7fc00000\nFSETP.NE.AND P0, PT, R0, 1, PT\nSEL R1, 0x1, 0x2, P0", 2),  # NaN: unordered
         ("MOV R0, 0x7fc00000\nFSETP.NEU.AND P0, P1, R0, 1, PT\nSEL R1, 0x1, 0x2, P1", 2),
         ("FSETP.LT.XOR P0, PT, RZ, 1, PT\nSEL R1, 0x1, 0x2, P0", 2),

@@ -365,6 +365,10 @@ def test_a_path_is_allowed_where_its_real_path_is_below_a_root(
                 allowed.resolve_name(path)
 
 
+def test_a_program_that_does_not_exist_yet_is_below_the_first_root(tmp_path: Path) -> None:
+    assert AllowedDirectories([tmp_path]).resolve_name("new.py:kernel") == f"{tmp_path.resolve()}/new.py:kernel"
+
+
 def test_an_entry_with_any_file_outside_of_the_roots_is_left_out(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     for directory in (root / "own", root / "linked", outside):
