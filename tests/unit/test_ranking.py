@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 from saved import saved
 
+from artifact_inspector.api.rank_warnings import warn_of_unwritten_registers
+from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document, parse_document_of
@@ -28,6 +32,7 @@ from artifact_inspector.execution.timing.ranking import (
 )
 from artifact_inspector.execution.timing.sampling import choose_ctas
 from artifact_inspector.execution.timing.variations import request_for_variations
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.report.ranking import RankingReport
@@ -257,3 +262,23 @@ def test_amd_launches_get_a_score_and_say_that_no_gpu_confirmed_it(place: str) -
     assert product is not None
     # no launch is faster than its bytes at the data sheet's bandwidth
     assert row.score / (product.megahertz * 1e6) >= 4096 * 7168 * 2 / peaks.bandwidth
+
+
+@pytest.mark.long
+def test_exactly_the_binaries_that_compute_garbage_have_a_warning(tmp_path: Path) -> None:
+    """A GPU found two of four binaries of one kernel wrong: ptxas reads a register that nothing has written."""
+    with tarfile.open(Path(__file__).parents[1] / "cases/compiler_errors/mxfp4.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    entries = open_cache(tmp_path / "mxfp4").entries
+    shapes = {"a": ("bf16", [64, 256]), "b": ("u8", [128, 64]), "sc": ("u8", [8, 64]), "c": ("bf16", [64, 64])}
+    tensors = {name: {"dtype": dtype, "shape": shape} for name, (dtype, shape) in shapes.items()}
+    (request,) = parse_document_of({"grid": [2, 1], "args": {**tensors, "M": 64, "N": 64, "K": 256}}, "a test")
+    disassemble = make_disassembler(entries, None, sass=True)
+    warnings = {}
+    for entry in entries:
+        candidates = [RankingCandidate(entry, request, entry.constants)]
+        (row,) = warn_of_unwritten_registers(rank_launches(candidates, disassemble), candidates, disassemble)
+        warnings[entry.directory.rpartition("/")[2]] = [note for note in row.notes if "computes garbage" in note]
+    assert {name for name, notes in warnings.items() if notes} == {"wrong_w4_s2", "wrong_w4_s4"}
+    assert len(warnings) == 4
+    assert "UR14, UR15, which no instruction has written" in warnings["wrong_w4_s2"][0]
