@@ -40,6 +40,7 @@ class FunctionCode:
         """Position of every block in execution order."""
         self._indices: dict[frozenset[int], list[int]] = {}
         self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
+        self._whole_function: dict[frozenset[EventKind], list[int]] = {}
         by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
         for index, instruction in enumerate(function.instructions):
             by_kind[instruction.kind].append(index)
@@ -140,7 +141,11 @@ class FunctionCode:
         if indices_by_block is None:
             indices_by_block = self._of_kinds[kinds] = self._by_block(kinds)
         if blocks is None:
-            return list(itertools.chain.from_iterable(indices_by_block.values()))
+            whole_function = self._whole_function.get(kinds)
+            if whole_function is None:
+                whole_function = list(itertools.chain.from_iterable(indices_by_block.values()))
+                self._whole_function[kinds] = whole_function
+            return whole_function.copy()
         if len(blocks) < len(indices_by_block):
             sorted_blocks = sorted((block for block in blocks if block in indices_by_block), key=self.rank.__getitem__)
             return [index for block in sorted_blocks for index in indices_by_block[block]]

@@ -60,13 +60,20 @@ class Region:
             return []
         flow, block_of = code.flow, code.flow.block_of
         header = code.rank[flow.loops[self.loop].header]
-        loops = {None, *flow.enclosing(self.loop)}
+        by_loop = code.compute_once(_blocks_by_loop)
         blocks = {
             block
-            for block in {block_of[index] for index in indices}.difference(self.enclosed_blocks)
-            if code.rank[block] < header and flow.loop_of[block] in loops
+            for loop in {None, *flow.enclosing(self.loop)}
+            for block in by_loop.get(loop, frozenset()) - self.enclosed_blocks
+            if code.rank[block] < header
         }
         return [index for index in indices if block_of[index] in blocks] if blocks else []
+
+
+def _blocks_by_loop(code: FunctionCode) -> dict[int | None, frozenset[int]]:
+    """The blocks directly in each loop, and in none."""
+    blocks = group_by_key((loop, block) for block, loop in enumerate(code.flow.loop_of))
+    return {loop: frozenset(members) for loop, members in blocks.items()}
 
 
 def find_in_region(code: FunctionCode, region: Region, kinds: frozenset[EventKind]) -> list[int]:
@@ -118,7 +125,8 @@ def find_regions(
         matched = match_loops(code, reference, nested)
     loop_shares = _find_loop_shares(code, reference, matched)
     loops: tuple[int | None, ...] = (None, *range(len(flow.loops)))
-    blocks_by_loop = {loop: frozenset(b for b, home in enumerate(flow.loop_of) if home == loop) for loop in loops}
+    by_loop = code.compute_once(_blocks_by_loop)
+    blocks_by_loop = {loop: by_loop.get(loop, frozenset()) for loop in loops}
     partitions = [(p.name, frozenset(range(p.first, p.stop))) for p in function.partitions]
     homes = {block: name for name, inside in reversed(partitions) for block in inside}
     by_id = {region.id: region for region in reference}
