@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, count_wavefronts
+from artifact_inspector.execution.launch import Tensor
 
 LANES = np.arange(32)
 ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
@@ -59,3 +61,18 @@ def test_a_single_lane_takes_one_wavefront() -> None:
     for size in (4, 8, 16):
         for loads in (False, True):
             assert count_wavefronts(LANES[None, :] * size, size, only, loads=loads) == (1, 1)
+
+
+@pytest.mark.parametrize("extents", [(200, 1), (40, 24), (300, 3)])
+def test_ctas_at_even_distances_mark_what_each_of_them_touches(extents: tuple[int, int]) -> None:
+    random = np.random.default_rng(sum(extents))
+    memory = TensorMemory("x", Tensor((1 << 20,), "fp32", pointer=1 << 20))
+    expected = np.zeros_like(memory.read_marks)
+    columns, rows = (np.arange(extent) for extent in extents)
+    for width in (1, 7, 64):
+        lanes = memory.start + 4 * random.choice(512, width, replace=False)
+        offsets = 4 * (64 * columns[:, None] + 20_000 * rows).ravel()
+        memory.touch_offsets(memory.read_marks, lanes, random.permutation(offsets), 4)
+        expected[(lanes[:, None] + offsets - memory.base) // 4] = 1
+    memory.mark_pending()
+    assert np.array_equal(memory.read_marks, expected)
