@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,16 +21,22 @@ from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Change, Corpus
+    from artifact_inspector.comparison.fact_pair import FactPair
     from artifact_inspector.comparison.pair_price import PairPrice
     from artifact_inspector.comparison.regressions import KernelOutcome
     from artifact_inspector.compiling import KernelRequest
     from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.files.cache import Artifact
 
+MOST_TRIED = 3
+"""Changes that are listed for a kernel without a predicted time."""
 MOST_EXPLAINED = 3
 """Kernels that `--why` explains."""
 REMEDY_SECONDS = 30.0
 """Time for the remedies of one kernel."""
+WHY_SECONDS = 120.0
+"""Elapsed time for all that `--why` does for one kernel."""
+STEPS_OF_WHY = ("the pass", "remedies", "options")
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 
 
@@ -54,7 +60,7 @@ def regress(
         "--prices", "Predict the times of launches on record; takes seconds per kernel; a second run resumes.", False
     ),
     why: bool = options.option(
-        "--why", "Compile the 3 worst kernels again: name the pass, and try remedies for 30 s each.", False
+        "--why", "Compile the 3 worst kernels again: name the pass, and try remedies, for at most 120 s each.", False
     ),
     show_all: bool = options.option("--all -a", "List kernels that are neither better nor worse too.", False),
     budget: options.Budget = None,
@@ -95,8 +101,11 @@ def regress(
     with limit_simulation(budget_seconds(budget)):
         regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
         if why:
+            seconds = WHY_SECONDS if budget is None else budget_seconds(budget)
             outcomes = [
-                _explain(outcome, roots, launch, a if b is None else None) if index < MOST_EXPLAINED else outcome
+                _explain(outcome, roots, launch, a if b is None else None, seconds)
+                if index < MOST_EXPLAINED
+                else outcome
                 for index, outcome in enumerate(regressions.outcomes)
             ]
             regressions = replace(regressions, outcomes=tuple(outcomes))
@@ -157,24 +166,56 @@ def _make_predictor(
     return predict
 
 
-def _explain(outcome: KernelOutcome, roots: Sequence[Path], launch: Path | None, source: str | None) -> KernelOutcome:
-    """The outcome with the passes that set its decisive fact, and what lowers the predicted time of the new kernel."""
-    from artifact_inspector.api.advice import diagnose_launches
-    from artifact_inspector.api.pair_prices import MAX_STEPS, find_pair_launch
-    from artifact_inspector.api.remedy_search import search_remedies
-    from artifact_inspector.cli._launches import read_launch_file
-    from artifact_inspector.cli._loading import make_disassembler
+def _explain(
+    outcome: KernelOutcome, roots: Sequence[Path], launch: Path | None, source: str | None, seconds: float
+) -> KernelOutcome:
+    """The outcome with the passes that set its decisive fact, and what lowers the predicted time of the new kernel.
+
+    Steps that do not end in time are named.
+    """
+    from artifact_inspector.api.time_limit import collect_within
     from artifact_inspector.cli.diff import attribute_passes
-    from artifact_inspector.diagnosis.assumed_launch import assume_launch
     from artifact_inspector.errors import InspectorError
-    from artifact_inspector.files.scratch import scratch_directory
     from artifact_inspector.vocabulary.fact import Sign
 
     pair, headline = outcome.change.pair, outcome.headline
     if outcome.direction is not Sign.WORSE or pair is None or headline is None:
         return outcome
-    passes = [line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:]]
     left, right = outcome.change.left.artifact, outcome.change.right.artifact
+
+    def explain() -> Iterator[dict[str, Any]]:
+        try:
+            yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
+        except InspectorError as error:
+            yield {"passes": (f"no pass was found: {error.message}",)}
+        searched = _search_remedies(left, right, roots, launch, source)
+        yield searched
+        if not searched.get("remedies"):
+            trials = (*_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
+            yield {"trials": trials, "untried": "" if trials else searched["untried"]}
+
+    results, is_complete = collect_within(seconds, explain)
+    for result in results:
+        outcome = replace(outcome, **result)
+    if is_complete:
+        return outcome
+    missing = ", ".join(STEPS_OF_WHY[len(results) :])
+    return replace(outcome, untried=f"{seconds:g} s were not enough for {missing}; --budget raises them")
+
+
+def _search_remedies(
+    left: Artifact, right: Artifact, roots: Sequence[Path], launch: Path | None, source: str | None
+) -> dict[str, Any]:
+    """`remedies` of the new kernel, and `untried`: why there is none."""
+    from artifact_inspector.api.advice import diagnose_launches
+    from artifact_inspector.api.pair_prices import MAX_STEPS, find_pair_launch
+    from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.cli._launches import read_launch_file
+    from artifact_inspector.cli._loading import make_disassembler
+    from artifact_inspector.diagnosis.assumed_launch import assume_launch
+    from artifact_inspector.errors import InspectorError
+    from artifact_inspector.files.scratch import scratch_directory
+
     try:
         requests: Sequence[LaunchRequest] | None = None if launch is None else read_launch_file(launch)[:1]
         with suppress(UsageError):
@@ -192,11 +233,23 @@ def _explain(outcome: KernelOutcome, roots: Sequence[Path], launch: Path | None,
                 kernel=source if _KERNEL_FILE.fullmatch(source or "") else None,
                 budget=REMEDY_SECONDS,
             )
-            explained = replace(outcome, passes=tuple(passes), remedies=search.remedies, untried=search.reason)
     except InspectorError as error:
-        explained = replace(outcome, passes=tuple(passes), untried=f"No remedy was tried: {error.message}")
-    trials = () if explained.remedies else _try_options(right)
-    return replace(explained, trials=trials, untried="" if trials else explained.untried)
+        return {"remedies": (), "untried": f"No remedy was tried: {error.message}"}
+    return {"remedies": search.remedies, "untried": search.reason}
+
+
+def _try_changes(artifact: Artifact, worse: FactPair, source: str | None) -> tuple[str, ...]:
+    """The tiles and options with which the kernel's source compiles to something better, each as a sentence."""
+    from artifact_inspector.api.option_trials import try_changes
+    from artifact_inspector.errors import InspectorError
+    from artifact_inspector.files.scratch import scratch_directory
+
+    try:
+        with scratch_directory() as scratch:
+            kernel = source if _KERNEL_FILE.fullmatch(source or "") else None
+            return tuple(try_changes(artifact, worse, kernel, Path(scratch)))
+    except InspectorError:
+        return ()
 
 
 def _try_options(artifact: Artifact) -> tuple[str, ...]:

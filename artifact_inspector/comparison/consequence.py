@@ -19,6 +19,8 @@ FREE_WITHIN = 0.01
 COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
 SYNCHRONISATION = frozenset({Category.CONVERSIONS, Category.BARRIERS})
 """Categories of counts that cost more than others: all warps wait."""
+SMALL_SPILL = 16
+"""Bytes per thread: four registers."""
 _SIGNS = tuple(Sign)
 _EXCHANGES = frozenset(
     kernel_facts.shared_by_purpose.key.format(role.value)
@@ -53,8 +55,12 @@ def _worst_rule(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for the most important; an exchange that both have comes after occupancy."""
+    """0 for the most important; an exchange that both have comes after occupancy, a small spill with it."""
     consequence = consequence_of(fact)
+    if fact_of(fact.key, fact.region) is kernel_facts.spills:
+        left, right = fact.left or 0, fact.right or 0
+        is_small = isinstance(left, int) and isinstance(right, int) and abs(right - left) <= SMALL_SPILL
+        return (Consequence.OCCUPANCY if is_small else consequence).rank
     is_common = consequence is Consequence.EXCHANGE and fact.state is not State.ONE_SIDED
     return Consequence.ORDER.rank if is_common else consequence.rank
 

@@ -13,7 +13,7 @@ from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.line_changes import count_barriers
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
-from artifact_inspector.comparison.sign import ON_ACCESS
+from artifact_inspector.comparison.sign import ENOUGH_WARPS, ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, find_dots, find_findings
 from artifact_inspector.model import Consequence, Stage
@@ -105,6 +105,9 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
         is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
         signed = [fact for fact in signed if not is_known or fact.category not in (Category.REGISTERS, Category.BOUNDS)]
         signed.sort(key=lambda fact: fact.category in COUNTS)
+    shares = [fact for fact in facts if fact_of(fact.key, fact.region) is kernel_facts.occupancy_share]
+    if any(min(share.left or 0, share.right or 0) > ENOUGH_WARPS for share in shares):  # type: ignore[type-var]
+        signed.sort(key=lambda fact: (fact.category == Category.OCCUPANCY) + 2 * (fact.category in COUNTS))
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
         signed[:0] = filter(None, [_find_other_unit(facts)])
     signed.sort(key=_is_outweighed_by(signed))
@@ -237,6 +240,8 @@ def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
         phrase = describe_values(fact._replace(left=fact.left or 0, right=fact.right or 0))
     elif definition is region_facts.pipeline_kind and None not in (fact.left, fact.right):
         phrase = f"the loads of {fact.region} run ahead by {fact.right} instead of {fact.left}"
+    elif definition is kernel_facts.compute_partitions:
+        phrase = f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
     elif definition is kernel_facts.blocks:
         phrase = _describe_blocks(fact, facts)
     elif definition is finding_facts.findings or definition is finding_facts.findings_on_registers:

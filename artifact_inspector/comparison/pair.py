@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
 from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, find_differences
-from artifact_inspector.comparison.sign import sign_facts
+from artifact_inspector.comparison.sign import Statements, sign_facts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
+from artifact_inspector.vocabulary import file_facts
 from artifact_inspector.vocabulary.fact import Category, Row
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
@@ -137,7 +137,11 @@ def compare_kernels(
     names = _names(left, right)
     ours, theirs = summarise(left, names[0]), summarise(right, names[1])
     differences = find_differences(our_identity, their_identity)
-    facts = compare_rows(ours, theirs, (left.widths, right.widths))
+    statements = {
+        file_facts.load_widths.key: (left.widths, right.widths),
+        file_facts.store_widths.key: (left.store_widths, right.store_widths),
+    }
+    facts = compare_rows(ours, theirs, statements)
     return Comparison(
         left,
         right,
@@ -150,15 +154,13 @@ def compare_kernels(
     )
 
 
-def compare_rows(
-    left: Summary, right: Summary, statements: tuple[Sequence[LoadWidth], Sequence[LoadWidth]] = ((), ())
-) -> tuple[FactPair, ...]:
+def compare_rows(left: Summary, right: Summary, statements: Statements | None = None) -> tuple[FactPair, ...]:
     """The facts of both, in the order of reports: merged from the left and the right.
 
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
 
     Args:
-        statements: the load statements of both, if known.
+        statements: if known.
     """
     ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
     pairs = [

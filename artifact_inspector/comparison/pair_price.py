@@ -59,9 +59,14 @@ class PairPrice:
 
     @property
     def sentence(self) -> str:
-        """The ratio with its launch, or why it is unknown."""
+        """The ratio with its launch, or why it is unknown; then the lines whose bank conflicts differ."""
+        return f"{'. '.join(self.phrases)}."
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """Those of the sentence."""
         if self.ratio is None:
-            return f"Predicted time: unknown ({self.problem})."
+            return (f"Predicted time: unknown ({self.problem})",)
         relation = f"{self.ratio:.2f}× the old one"
         if abs(self.ratio - 1) <= SAME_WITHIN:
             relation = f"equal ({self.ratio:.2f}×)"
@@ -69,5 +74,5 @@ class PairPrice:
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
         lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
-        conflicts = f" Bank conflicts per warp and trip: {', '.join(lines)}." if lines else ""
-        return f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt}).{conflicts}"
+        conflicts = (f"Bank conflicts per warp and trip: {', '.join(lines)}",) if lines else ()
+        return (f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt})", *conflicts)

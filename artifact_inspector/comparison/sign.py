@@ -16,7 +16,7 @@ from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.findings import RULES
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Backend, Consequence, OrderVerdict, PipelineKind, Stage
+from artifact_inspector.model import Backend, Consequence, OrderVerdict, PipelineKind, SourceLine, Stage
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, step_of
@@ -57,6 +57,11 @@ _ON_ORDER = frozenset(rule.code for rule in RULES if rule.consequence in (Conseq
 """Findings on waits, and on the order of loads."""
 ON_ACCESS = frozenset({"AI006", "AI022"})
 """Findings on narrow accesses."""
+_ON_OCCUPANCY = frozenset(rule.code for rule in RULES if rule.consequence is Consequence.OCCUPANCY)
+
+
+Statements = Mapping[str, tuple[Sequence[LoadWidth], Sequence[LoadWidth]]]
+"""Key of a fact of widths → the statements of both sides."""
 
 
 class _Sides(NamedTuple):
@@ -71,25 +76,24 @@ class _Sides(NamedTuple):
     is_one_vendor: bool
     has_one_tile: bool
     has_one_warp_count: bool
+    are_single_warps: bool
+    """Whether a CTA is one warp on both sides: a barrier waits for no other."""
     have_dots: bool
     """Whether both programs multiply matrices: without dots there is no matrix work to lose."""
-    common_loads: tuple[Mapping[int, int], Mapping[int, int]] | None
-    """Width → instructions of the load statements that both vendors execute by vectors; None for one vendor."""
+    common: Mapping[str, tuple[Mapping[int, float], Mapping[int, float]]]
+    """Key of a fact → width → share of the statements that both vendors execute by vectors; empty for one vendor."""
 
     def value_pair(self, key: str) -> tuple[Value, Value]:
         return self.left.get(key), self.right.get(key)
 
 
 def sign_facts(
-    facts: Sequence[FactPair],
-    left: Summary,
-    right: Summary,
-    statements: tuple[Sequence[LoadWidth], Sequence[LoadWidth]] = ((), ()),
+    facts: Sequence[FactPair], left: Summary, right: Summary, statements: Statements | None = None
 ) -> tuple[FactPair, ...]:
     """The facts with their direction; matrix work of unrolled loops is not compared.
 
     Args:
-        statements: the load statements of both, if known.
+        statements: if known.
     """
     steps = [step for step in STEPS if step in left.steps and step in right.steps]
     vendors = _vendor(left), _vendor(right)
@@ -102,23 +106,39 @@ def sign_facts(
         is_one_vendor=is_one_vendor,
         has_one_tile=left.tiles == right.tiles,
         has_one_warp_count=left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
+        are_single_warps=all(side.options.get(WARP_COUNT) == 1 for side in (left, right)),
         have_dots=all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
-        common_loads=None if is_one_vendor else _find_common_loads(*statements),
+        common={}
+        if is_one_vendor
+        else {
+            key: _find_common(*of_key, are_stores=key == file_facts.store_widths.key)
+            for key, of_key in (statements or {}).items()
+        },
     )
     return tuple(_sign_fact(fact, sides) for fact in facts)
 
 
-def _find_common_loads(
-    left: Sequence[LoadWidth], right: Sequence[LoadWidth]
-) -> tuple[Mapping[int, int], Mapping[int, int]] | None:
-    """The widths of statements that are known on both sides: AMD loads scalars by instructions of their own."""
-    known = [{one.source for one in side if one.width is not None} for side in (left, right)]
-    common = (known[0] & known[1]) - {None}
-    counts = Counter[int](), Counter[int]()
-    for side, count in zip((left, right), counts, strict=True):
-        for one in side:
-            count.update(one.widths if one.source in common else {})
-    return counts if all(counts) else None
+def _find_common(
+    left: Sequence[LoadWidth], right: Sequence[LoadWidth], *, are_stores: bool
+) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """Width → weight of the statements known on both sides: AMD loads scalars by instructions of their own.
+
+    Stores have equal bytes on both sides, since more lanes share them. Lanes may repeat loads, which costs.
+    """
+    sides: list[dict[SourceLine | None, Counter[int]]] = [{}, {}]
+    for statements, counts_by_source in zip((left, right), sides, strict=True):
+        for statement in statements:
+            source = None if statement.width is None else statement.source
+            counts_by_source.setdefault(source, Counter()).update(statement.widths)
+    weights: tuple[dict[int, float], dict[int, float]] = ({}, {})
+    for source in (sides[0].keys() & sides[1].keys()) - {None}:
+        counts = [side[source] for side in sides]
+        sizes = [sum(width * count for width, count in widths.items()) for widths in counts]
+        for widths, size, weight in zip(counts, sizes, weights, strict=True):
+            share = sum(sizes) / size if are_stores and all(sizes) else 1.0
+            for width, instructions in widths.items():
+                weight[width] = weight.get(width, 0.0) + instructions * share
+    return weights
 
 
 def _vendor(summary: Summary) -> object:
@@ -140,7 +160,9 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
         sign = _sign_amount(fact, direction, sides)
         is_exchange = consequence_of(fact) is Consequence.EXCHANGE and fact.state is State.ONE_SIDED
         if fact.category == Category.SHARED and not is_exchange:
-            sign = sign if sign is _sign_total(sides) else Sign.NEUTRAL  # moved between purposes
+            # moved between purposes, or exchanged in more rounds of fewer bytes
+            is_clear = sign is _sign_total(sides) and {sign, _sign_barriers(sides)} != {Sign.WORSE, Sign.BETTER}
+            sign = sign if is_clear else Sign.NEUTRAL
         return fact._replace(direction=sign)
     judge = _JUDGES.get(definition.key)
     sign = _sign_amount(fact, definition.direction, sides) if judge is None else judge(fact, sides, definition)
@@ -149,6 +171,8 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
 
 def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
     if direction is Direction.NEUTRAL or not _is_comparable(fact, sides):
+        return Sign.NEUTRAL
+    if fact.category == Category.BARRIERS and sides.are_single_warps:
         return Sign.NEUTRAL
     left, right = fact.left, fact.right
     if fact.state is State.ONE_SIDED:
@@ -165,6 +189,11 @@ def _sign_total(sides: _Sides) -> Sign:
     left, right = sides.value_pair(kernel_facts.shared.key)
     if not isinstance(left, int) or not isinstance(right, int):
         return Sign.NEUTRAL
+    return _sign_change(left, right, Direction.LESS_IS_BETTER)
+
+
+def _sign_barriers(sides: _Sides) -> Sign:
+    left, right = (value if isinstance(value, int) else 0 for value in sides.value_pair(file_facts.barriers.key))
     return _sign_change(left, right, Direction.LESS_IS_BETTER)
 
 
@@ -207,11 +236,27 @@ def _sign_waits(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 
 
 def _sign_pipeline(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
-    """Depths count groups or loads: they compare where both pipelines are made of the same."""
+    """Depths compare where both pipelines are made of the same groups or loads; few of many loads are none."""
     kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
     if not is_loop_name(fact.region) or (None not in kinds and kinds[0] != kinds[1]):
         return Sign.NEUTRAL
+    counts = [
+        abs(value)
+        for value in sides.value_pair(f"{fact.region}.{region_facts.loads_in_flight.key}")
+        if isinstance(value, int)
+    ]
+    depths = [value for value in (fact.left or 0, fact.right or 0) if isinstance(value, int)]
+    is_known = len(counts) == len(depths) == len(kinds) and set(kinds) == {PipelineKind.REGISTERS}
+    if is_known and abs(depths[1] - depths[0]) <= MINOR_SHARE * min(counts):
+        return Sign.NEUTRAL
     return _sign_amount(fact, definition.direction, sides)
+
+
+def _sign_iterations(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """A few loads of many in flight are no iteration."""
+    left, right = fact.left or 0, fact.right or 0
+    is_small = isinstance(left, int | float) and isinstance(right, int | float) and abs(right - left) <= MINOR_SHARE
+    return Sign.NEUTRAL if is_small else _sign_amount(fact, definition.direction, sides)
 
 
 def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
@@ -274,8 +319,9 @@ def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
 
 
 def _mean_widths(keys: Sequence[str], sides: _Sides) -> tuple[float, float] | None:
-    if sides.common_loads is not None and file_facts.load_widths.key in keys:
-        return compare_widths(*sides.common_loads)
+    common = sides.common.get(keys[0])
+    if common is not None and all(common):
+        return compare_widths(*common)
     rows = [read_widths(*(values.get(key) for key in keys)) for values in (sides.left, sides.right)]
     return None if rows[0] is None or rows[1] is None else compare_widths(rows[0], rows[1])
 
@@ -289,14 +335,18 @@ def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """Findings that appear are worse, findings that vanish better; an exchange of some is neutral.
 
     Between vendors, widths decide on accesses, not how many there are. Where neither pipelines a loop, findings on the
-    order are neutral: PTX does not show all waits.
+    order are neutral: PTX does not show all waits. A finding on occupancy does not outweigh a share that is not worse.
     """
     if not isinstance(fact.left, tuple) or not isinstance(fact.right, tuple):
         return Sign.NEUTRAL
     suffix = f".{region_facts.pipeline_kind.key}"
     has_pipeline = any(key.endswith(suffix) for values in (sides.left, sides.right) for key in values)
     ignored = set() if sides.is_one_vendor else ON_ACCESS if has_pipeline else ON_ACCESS | _ON_ORDER
+    shares = sides.value_pair(kernel_facts.occupancy_share.key)
     left, right = set(fact.left) - ignored, set(fact.right) - ignored
+    if isinstance(shares[0], int | float) and isinstance(shares[1], int | float):  # the share itself decides
+        right -= _ON_OCCUPANCY - left if shares[1] >= shares[0] else set()
+        left -= _ON_OCCUPANCY - right if shares[0] >= shares[1] else set()
     return Sign.WORSE if left < right else Sign.BETTER if right < left else Sign.NEUTRAL
 
 
@@ -355,6 +405,14 @@ def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign
     return Sign.WORSE if fact.left else Sign.BETTER
 
 
+def _sign_partitions(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """More partitions than one are worse where each multiplies as much as all of the other side's."""
+    flops = sides.value_pair(f"loop1.{region_facts.flop.key}")
+    if None in flops or flops[0] != flops[1] or not sides.has_one_tile or fact.state is State.ONE_SIDED:
+        return Sign.NEUTRAL
+    return _sign_amount(fact, Direction.LESS_IS_BETTER, sides)
+
+
 def _sign_blocks(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Blocks of equal size compare; of other sizes or vendors only whether one fits at all."""
     if sides.is_one_vendor and sides.has_one_warp_count:
@@ -393,6 +451,7 @@ _JUDGES: dict[str, _Judge] = {
     region_facts.pipeline_kind.key: _sign_kind,
     region_facts.pipeline_depth.key: _sign_pipeline,
     region_facts.pipeline_buffers.key: _sign_pipeline,
+    region_facts.pipeline_iterations.key: _sign_iterations,
     region_facts.loads_in_flight.key: _sign_loads_in_flight,
     region_facts.bytes_in_flight.key: _sign_in_flight,
     region_facts.overlap_percentage.key: _sign_in_flight,
@@ -404,6 +463,7 @@ _JUDGES: dict[str, _Judge] = {
     file_facts.copy_widths.key: _sign_widths,
     file_facts.store_widths.key: _sign_widths,
     file_facts.instructions.key: _sign_instructions,
+    kernel_facts.compute_partitions.key: _sign_partitions,
     kernel_facts.blocks.key: _sign_blocks,
     kernel_facts.threads.key: _sign_threads,
     kernel_facts.occupancy_share.key: _sign_share,

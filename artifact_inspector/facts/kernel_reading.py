@@ -248,7 +248,7 @@ class KernelReading(KernelFiles):
         return tuple(
             partition
             for function in functions
-            for partition in find_partitions(function.code, by_name.get(function.name))
+            for partition in find_partitions(function.code, by_name.get(function.name), function.regions)
         )
 
     @computed

@@ -306,9 +306,7 @@ class RegressReport:
             head = Text(candidate.artifact.display_name, "bold", overflow="fold")
             head.append(f"  {candidate.target or 'target unknown'} {label} {candidate.artifact.hash[:12]}", "dim")
             yield head
-            for sentence in describe_outcome(outcome):
-                style = STYLES[outcome.direction] if sentence.startswith(outcome.direction.capitalize()) else ""
-                yield indented(sentence, style)
+            yield indented(describe_outcome(outcome), STYLES[outcome.direction])
         for sentence in describe_unmatched(regressions.corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for side, problem in regressions.corpus.problems:
@@ -322,20 +320,22 @@ def summarise_outcomes(regressions: Regressions) -> str:
     return f"{count} {plural('kernel', count)} compared: {', '.join(counts)}, {regressions.unchanged} unchanged."
 
 
-def describe_outcome(outcome: KernelOutcome) -> Iterator[str]:
-    """The cause in one sentence, then the predicted time."""
-    if outcome.sentence:
-        yield outcome.sentence
-    if outcome.headline is None and outcome.change.degree is Degree.CODE:
-        yield "The code differs, but no fact does."
-    elif outcome.headline is None:
+def describe_outcome(outcome: KernelOutcome) -> str:
+    """One sentence: the cause with its line and origin, the predicted time, the pass, and what helps."""
+    cause = outcome.sentence
+    if not cause and outcome.headline is None and outcome.change.degree is not Degree.CODE:
         listed = ", ".join(dict.fromkeys(fact.title for fact in outcome.change.facts[:4]))
-        yield f"No fact differs except {listed}." if listed else "No file is comparable."
-    if outcome.price is not None:
-        yield outcome.price.sentence
-    yield from outcome.passes
-    for remedy in outcome.remedies:
-        yield f"Try {remedy.change}: predicted {remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'}."
-    yield from outcome.trials
-    if outcome.untried:
-        yield outcome.untried
+        cause = f"No fact differs except {listed}." if listed else "No file is comparable."
+    tries = [
+        f"{remedy.change} ({remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'})"
+        for remedy in outcome.remedies
+    ]
+    first, *others = (
+        cause or "The code differs, but no fact does.",
+        *(() if outcome.price is None else outcome.price.phrases),
+        *outcome.passes,
+        *([f"try {', '.join(tries)}"] if tries else []),
+        *outcome.trials,
+        *filter(None, [outcome.untried]),
+    )
+    return "; ".join((first.rstrip("."), *(f"{text[:1].lower()}{text[1:]}".rstrip(".") for text in others))) + "."

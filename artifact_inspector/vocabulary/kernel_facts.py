@@ -26,6 +26,10 @@ def _fit_consequence(left: Value, right: Value) -> Consequence:
     return Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY
 
 
+def _work_repeated(_left: Value, _right: Value) -> Consequence:
+    return Consequence.MATRIX
+
+
 def _no_consequence(_left: Value, _right: Value) -> Consequence:
     """For facts that restate the blocks that fit."""
     return Consequence.OTHER
@@ -150,3 +154,10 @@ def occupancy_limit(of: Subject) -> tuple[str, ...] | Absent | None:
     if occupancy is None:
         return Absent.ABSENT
     return None if occupancy.blocks is None else tuple(map(str, occupancy.limited_by))
+
+
+@kernel_fact("partitions.compute", "compute partitions", category=Category.MMA, costs=_work_repeated)
+def compute_partitions(of: Subject) -> int | Absent:
+    """Partitions with matrix instructions."""
+    partitions = of.kernel.partitions
+    return sum(partition.matrix > 0 for partition in partitions) if partitions else Absent.ABSENT

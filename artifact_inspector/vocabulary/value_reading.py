@@ -48,7 +48,7 @@ def read_widths(*values: Value) -> Mapping[int, int] | None:
     return counts
 
 
-def compare_widths(left: Mapping[int, int], right: Mapping[int, int]) -> tuple[float, float] | None:
+def compare_widths(left: Mapping[int, float], right: Mapping[int, float]) -> tuple[float, float] | None:
     """The mean width of both sides; None if a side has no access.
 
     It is the width at which a byte moves on average: few narrow accesses beside wide ones change it little. If it is

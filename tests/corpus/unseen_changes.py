@@ -115,3 +115,41 @@ IMPROVEMENTS = (
     Change("online_loss", "mask=cols < V, other => mask=cols < V, volatile=True, other", "", target="sm_90"),
     Change("expert_gate", "x_ptr:*bf16", "", target="sm_90"),
 )
+
+F32 = "a.to(tl.float32), b.to(tl.float32)"
+SECOND_BREAKS = (
+    Change("splitk_gemm", "", "num_stages=1", PIPELINE, f"{LOOP}|tl.load(|{DOT}"),
+    Change("splitk_gemm", "", "a_ptr:*fp16", NARROW, "a = tl.load("),
+    Change("splitk_gemm", "", f"acc += tl.dot(a, b) => acc += tl.dot({F32})", WIDE, DOT),
+    Change("conv2d_gemm", "", "C:i32", NARROW, X),
+    Change("conv2d_gemm", "", "BM=256 BN=128", RESOURCE),
+    Change("moe_gather_gemm", "", "w_ptr:*bf16", NARROW, "tl.load(w_at)"),
+    Change("moe_gather_gemm", "", "num_stages=2", PIPELINE, f"{LOOP}|{DOT}"),
+    Change("moe_gather_gemm", "", "num_warps=2", r"mma\.sync|AI005|matrix", DOT, "sm_90"),
+    Change("kv8_attention", "", "k_ptr:*i8", NARROW, "k = tl.load("),
+    Change("kv8_attention", "", "tl.dot(q, k) => tl.dot(q.to(tl.float32), k.to(tl.float32))", WIDE, DOT),
+    Change("kv8_attention", "", "num_stages=1", PIPELINE, f"{LOOP}|tl.load(|{DOT}"),
+    Change("gemm_f32", "", "tl.dot(a, b, acc) => tl.dot(a, b, acc, input_precision='ieee')", LOST, DOT),
+    Change("gemm_f32", "", "K:i32", NARROW, "a = tl.load(|b = tl.load("),
+    Change("gemm_f32", "", "num_warps=2", RESOURCE),
+    Change("sort_rows", "", "x_ptr:*fp32", NARROW, "tl.load(x_ptr"),
+    Change("norm_backward", "", "cols:i32", NARROW, "tl.load("),
+    Change(
+        "norm_backward",
+        "",
+        "acc += tl.sum(dy * x, 0) => acc += tl.sum(dy * x, 0) + tl.max(x, 0)",
+        EXCHANGE,
+        "tl.sum|tl.max",
+    ),
+    Change("token_counts", "", "x_ptr:*i32", NARROW, "v = tl.load("),
+    Change("nchw_to_nhwc_bias", "", "C:i32", STORES, "store", "gfx942"),
+    Change("rotary", "", "at = s * H * HALF * 2 => at = s * H * HALF * 2 + 1", NARROW, "tl.load(x_ptr|store"),
+)
+
+SECOND_IMPROVEMENTS = (
+    Change("gemm_f32", "num_warps=2", ""),
+    Change("kv8_attention", "k_ptr:*i8", ""),
+    Change("moe_gather_gemm", "num_stages=2", ""),
+    Change("norm_backward", "acc += tl.sum(dy * x, 0) => acc += tl.sum(dy * x, 0) + tl.max(x, 0)", ""),
+    Change("rotary", "at = s * H * HALF * 2 => at = s * H * HALF * 2 + 1", ""),
+)

@@ -62,3 +62,43 @@ PAIRS = (
     Pair("expert_gate", "3.4.0 sm_90", H, "barriers better", "exchange better"),  # 6 → 4
     Pair("online_loss", "3.6.0 gfx942", M, "barriers better", "exchange better"),  # 6 → 4
 )
+
+SECOND_PAIRS = (
+    Pair("conv2d_gemm", A, M, "pipeline worse", "operands worse,matrix neutral"),
+    Pair("moe_gather_gemm", A, M, "pipeline worse", "matrix neutral"),
+    Pair("splitk_gemm", A, M, "pipeline worse", "matrix neutral"),
+    Pair("kv8_attention", A, M, "pipeline worse", "operands worse,matrix neutral"),
+    Pair("gemm_f32", A, M, "pipeline worse", "matrix neutral"),
+    Pair("sort_rows", A, M, "barriers better", "exchange better,none neutral"),
+    Pair("norm_backward", A, M, "barriers better", "exchange better,none neutral"),
+    Pair("token_counts", A, M, "none neutral", "occupancy better"),
+    Pair("nchw_to_nhwc_bias", A, M, "none neutral", "occupancy better"),
+    Pair("rotary", A, M, "access worse", "none neutral"),
+    Pair("chunk_gated_delta_rule_fwd_kernel_h_blockdim64", A, M, "pipeline worse", "operands worse,matrix neutral"),
+    Pair("chunk_scaled_dot_kkt_fwd_kernel", A, M, "pipeline worse", "matrix neutral,barriers better"),
+    Pair("parallel_based_fwd_kernel", A, M, "pipeline worse", "operands worse,matrix neutral"),
+    Pair("merge_16x16_to_64x64_inverse_kernel", A, M, "matrix better"),
+    Pair("fused_recurrent_fwd_kernel", A, M, "none neutral", "occupancy better"),
+    Pair("_layer_norm_forward_kernel", A, M, "occupancy better", "none neutral"),
+    Pair("_group_norm_forward_kernel", A, M, "none neutral", "occupancy better"),
+    Pair("_dyt_fwd_kernel", A, M, "access worse", "none neutral"),
+    Pair("conv2d_gemm", A, H, "matrix better"),
+    Pair("kv8_attention", A, H, "matrix better"),
+    Pair("gemm_f32", A, H, "matrix better"),
+    Pair("parallel_based_fwd_kernel", A, H, "matrix better", "spills better"),
+    Pair("chunk_gla_fwd_A_kernel_intra_sub_intra", A, H, "none neutral"),
+    Pair("_group_norm_forward_kernel", A, H, "occupancy worse", "none neutral"),
+    Pair("merge_16x16_to_64x64_inverse_kernel", A, H, "spills worse", "none neutral"),
+    Pair("chunk_gated_delta_rule_fwd_kernel_h_blockdim64", A, H, "finding worse", "none neutral,exchange better"),
+    Pair("rotary", A, H, "none neutral"),
+    Pair("splitk_gemm", "3.4.0 sm_90", H, "barriers better", "exchange better,none neutral"),
+    Pair("conv2d_gemm", "3.4.0 gfx942", M, "barriers better", "occupancy better,access better"),
+    Pair("moe_gather_gemm", "3.6.0 sm_90", H, "barriers better", "none neutral"),
+    Pair("kv8_attention", "3.6.0 sm_90", H, "access better"),
+    Pair("kv8_attention", "3.6.0 gfx942", M, "none neutral"),
+    Pair("norm_backward", "3.4.0 sm_80", A, "barriers worse", "exchange worse,occupancy worse"),
+    Pair("gemm_f32", "3.6.0 gfx942", M, "barriers better", "pipeline better,in flight better,access better"),
+    Pair("token_counts", "3.4.0 sm_80", A, "barriers worse", "exchange worse"),
+    Pair("rotary", "3.4.0 gfx942", M, "none neutral", "access better"),
+)
+"""Frozen later, and compared after the mends that the first table led to."""

@@ -191,3 +191,160 @@ def expert_gate(x_ptr, w_ptr, p_ptr, D, BLOCK_M: tl.constexpr, BLOCK_D: tl.const
         acc = tl.dot(x, w, acc)
     shifted = tl.exp(acc - tl.max(acc, axis=1)[:, None])
     tl.store(p_ptr + m[:, None] * EXPERTS + e[None, :], shifted / tl.sum(shifted, axis=1)[:, None])
+
+
+@triton.jit
+def splitk_gemm(
+    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPLIT: tl.constexpr
+):
+    """Products of a part of K, added with atomics."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.program_id(2) * BK + tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, K, BK * SPLIT):
+        a = tl.load(a_ptr + m[:, None] * K + (start + k)[None, :], mask=(start + k)[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + (start + k)[:, None] * N + n[None, :], mask=(start + k)[:, None] < K, other=0.0)
+        acc += tl.dot(a, b)
+    tl.atomic_add(c_ptr + m[:, None] * N + n[None, :], acc, sem="relaxed")
+
+
+@triton.jit
+def conv2d_gemm(
+    x_ptr, w_ptr, y_ptr, H, W, C, OC, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KS: tl.constexpr
+):
+    """Convolution of an NHWC image as products of gathered rows."""
+    pix = tl.program_id(0) * BM + tl.arange(0, BM)
+    oc = tl.program_id(1) * BN + tl.arange(0, BN)
+    row = pix // W
+    col = pix % W
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for tap in range(KS * KS):
+        dy = tap // KS - KS // 2
+        dx = tap % KS - KS // 2
+        ok = (row + dy >= 0) & (row + dy < H) & (col + dx >= 0) & (col + dx < W)
+        for c0 in range(0, C, BK):
+            c = c0 + tl.arange(0, BK)
+            x = tl.load(x_ptr + ((row + dy) * W + col + dx)[:, None] * C + c[None, :], mask=ok[:, None], other=0.0)
+            w = tl.load(w_ptr + (tap * C + c)[:, None] * OC + oc[None, :])
+            acc = tl.dot(x, w, acc)
+    tl.store(y_ptr + pix[:, None] * OC + oc[None, :], acc.to(tl.float16), mask=(pix < H * W)[:, None])
+
+
+@triton.jit
+def moe_gather_gemm(x_ptr, w_ptr, idx_ptr, e_ptr, y_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Rows of tokens by the weights of one expert."""
+    slot = tl.program_id(0) * BM + tl.arange(0, BM)
+    tok = tl.load(idx_ptr + slot)
+    ex = tl.load(e_ptr + tl.program_id(0)).to(tl.int64)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    x_at = x_ptr + tok[:, None] * K + k[None, :]
+    w_at = w_ptr + ex * N * K + n[None, :] * K + k[:, None]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(0, K, BK):
+        acc = tl.dot(tl.load(x_at), tl.load(w_at), acc)
+        x_at += BK
+        w_at += BK
+    tl.store(y_ptr + slot[:, None] * N + n[None, :], acc.to(tl.bfloat16))
+
+
+@triton.jit
+def kv8_attention(
+    q_ptr, k_ptr, v_ptr, ks_ptr, vs_ptr, o_ptr, L, scale, BQ: tl.constexpr, BKV: tl.constexpr, D: tl.constexpr
+):
+    """Attention over keys and values of 8 bits with one scale per row."""
+    q_at = tl.program_id(0) * BQ + tl.arange(0, BQ)
+    d = tl.arange(0, D)
+    head = tl.program_id(1)
+    q = tl.load(q_ptr + head * L * D + q_at[:, None] * D + d[None, :])
+    m = tl.full((BQ,), -float("inf"), tl.float32)
+    s = tl.zeros((BQ,), tl.float32)
+    acc = tl.zeros((BQ, D), tl.float32)
+    for j in range(0, L, BKV):
+        kv = j + tl.arange(0, BKV)
+        k = tl.load(k_ptr + head * L * D + kv[None, :] * D + d[:, None]).to(tl.float16)
+        ks = tl.load(ks_ptr + head * L + kv)
+        x = tl.dot(q, k) * ks[None, :] * scale
+        new = tl.maximum(m, tl.max(x, 1))
+        p = tl.exp2(x - new[:, None])
+        alpha = tl.exp2(m - new)
+        s = s * alpha + tl.sum(p, 1)
+        vs = tl.load(vs_ptr + head * L + kv)
+        v = tl.load(v_ptr + head * L * D + kv[:, None] * D + d[None, :]).to(tl.float16)
+        acc = tl.dot((p * vs[None, :]).to(tl.float16), v, acc * alpha[:, None])
+        m = new
+    tl.store(o_ptr + head * L * D + q_at[:, None] * D + d[None, :], (acc / s[:, None]).to(tl.float16))
+
+
+@triton.jit
+def sort_rows(x_ptr, y_ptr, stride, N: tl.constexpr):
+    """Sorts a row."""
+    row = tl.program_id(0)
+    c = tl.arange(0, N)
+    x = tl.load(x_ptr + row * stride + c)
+    tl.store(y_ptr + row * stride + c, tl.sort(x))
+
+
+@triton.jit
+def norm_backward(dy_ptr, x_ptr, dw_ptr, rows, cols, BR: tl.constexpr, BC: tl.constexpr):
+    """Gradient of the weight of a norm."""
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    acc = tl.zeros((BC,), tl.float32)
+    for r0 in range(0, rows, BR):
+        r = r0 + tl.arange(0, BR)
+        at = r[:, None] * cols + c[None, :]
+        ok = (r < rows)[:, None] & (c < cols)[None, :]
+        dy = tl.load(dy_ptr + at, mask=ok, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + at, mask=ok, other=0.0).to(tl.float32)
+        acc += tl.sum(dy * x, 0)
+    tl.store(dw_ptr + c, acc, mask=c < cols)
+
+
+@triton.jit
+def gemm_f32(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A product of fp32 operands."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for s in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (s + k)[None, :])
+        b = tl.load(b_ptr + n[None, :] * K + (s + k)[:, None])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+@triton.jit
+def token_counts(x_ptr, out_ptr, n, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    """Counts each token."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + i, mask=i < n, other=0)
+    h = tl.histogram(v, BINS)
+    tl.atomic_add(out_ptr + tl.arange(0, BINS), h)
+
+
+@triton.jit
+def nchw_to_nhwc_bias(x_ptr, b_ptr, y_ptr, C, HW, BC: tl.constexpr, BP: tl.constexpr):
+    """Adds a bias, clamps, and transposes."""
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    p = tl.program_id(1) * BP + tl.arange(0, BP)
+    x = tl.load(x_ptr + c[:, None] * HW + p[None, :])
+    b = tl.load(b_ptr + c)
+    y = tl.maximum(x + b[:, None], 0.0)
+    tl.store(y_ptr + p[:, None] * C + c[None, :], tl.trans(y))
+
+
+@triton.jit
+def rotary(x_ptr, cos_ptr, sin_ptr, S, H: tl.constexpr, HALF: tl.constexpr):
+    """Rotates halves of each head in place."""
+    s = tl.program_id(0)
+    h = tl.arange(0, H)
+    d = tl.arange(0, HALF)
+    at = s * H * HALF * 2 + h[:, None] * HALF * 2 + d[None, :]
+    a = tl.load(x_ptr + at).to(tl.float32)
+    b = tl.load(x_ptr + at + HALF).to(tl.float32)
+    c = tl.load(cos_ptr + s * HALF + d)[None, :]
+    n = tl.load(sin_ptr + s * HALF + d)[None, :]
+    tl.store(x_ptr + at, (a * c - b * n).to(tl.bfloat16))
+    tl.store(x_ptr + at + HALF, (b * c + a * n).to(tl.bfloat16))

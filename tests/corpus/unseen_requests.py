@@ -52,7 +52,9 @@ class Kernel(NamedTuple):
         values = {
             key: {"True": True, "False": False, "None": None}.get(value, value) for key, value in constants.items()
         }
-        numbers = {key: int(value) if isinstance(value, str) else value for key, value in values.items()}
+        numbers = {
+            key: int(value) if isinstance(value, str) and value.isdecimal() else value for key, value in values.items()
+        }
         return KernelRequest(f"{file}:{name}", types, numbers, {key: int(value) for key, value in options.items()})
 
 
@@ -138,5 +140,113 @@ KERNELS: Mapping[str, Kernel] = {
         "g_gamma=None cu_seqlens=None chunk_indices=None H=16 HV=16 K=128 V=128 BT=64 BK=64 BV=64 USE_G=True "
         "USE_G_GAMMA=False STATE_V_FIRST=False IS_VARLEN=False",
         "num_warps=4 num_stages=3",
+    ),
+    "splitk_gemm": _own(
+        "a_ptr:*fp16:16 b_ptr:*fp16:16 c_ptr:*fp32:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=64 BN=64 BK=64 SPLIT=4",
+        "num_warps=4 num_stages=4",
+    ),
+    "conv2d_gemm": _own(
+        "x_ptr:*fp16:16 w_ptr:*fp16:16 y_ptr:*fp16:16 H:i32:16 W:i32:16 C:i32:16 OC:i32:16",
+        "BM=128 BN=64 BK=32 KS=3",
+        "num_warps=4 num_stages=3",
+    ),
+    "moe_gather_gemm": _own(
+        "x_ptr:*bf16:16 w_ptr:*bf16:16 idx_ptr:*i32:16 e_ptr:*i32:16 y_ptr:*bf16:16 N:i32:16 K:i32:16",
+        "BM=64 BN=128 BK=64",
+        "num_warps=8 num_stages=3",
+    ),
+    "kv8_attention": _own(
+        "q_ptr:*fp16:16 k_ptr:*i8:16 v_ptr:*i8:16 ks_ptr:*fp32:16 vs_ptr:*fp32:16 o_ptr:*fp16:16 L:i32:16 scale:fp32",
+        "BQ=64 BKV=64 D=128",
+        "num_warps=4 num_stages=2",
+    ),
+    "sort_rows": _own("x_ptr:*fp32:16 y_ptr:*fp32:16 stride:i32:16", "N=1024", "num_warps=4"),
+    "norm_backward": _own(
+        "dy_ptr:*bf16:16 x_ptr:*bf16:16 dw_ptr:*fp32:16 rows:i32:16 cols:i32:16",
+        "BR=16 BC=128",
+        "num_warps=4 num_stages=3",
+    ),
+    "gemm_f32": _own(
+        "a_ptr:*fp32:16 b_ptr:*fp32:16 c_ptr:*fp32:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=128 BN=128 BK=32",
+        "num_warps=8 num_stages=3",
+    ),
+    "token_counts": _own("x_ptr:*i32:16 out_ptr:*i32:16 n:i32:16", "BLOCK=2048 BINS=256", "num_warps=4"),
+    "nchw_to_nhwc_bias": _own(
+        "x_ptr:*fp32:16 b_ptr:*fp32:16 y_ptr:*fp32:16 C:i32:16 HW:i32:16", "BC=64 BP=32", "num_warps=4"
+    ),
+    "rotary": _own("x_ptr:*bf16:16 cos_ptr:*fp32:16 sin_ptr:*fp32:16 S:i32:16", "H=32 HALF=64", "num_warps=8"),
+    "chunk_gated_delta_rule_fwd_kernel_h_blockdim64": _library(
+        "fla",
+        "ops/common/chunk_delta_h.py",
+        "k:*bf16:16 v:*bf16:16 w:*bf16:16 v_new:*bf16:16 h:*bf16:16 T:i32",
+        "g=None gk=None h0=None ht=None cu_seqlens=None chunk_offsets=None H=4 HV=4 K=64 V=64 BT=64 BV=32 "
+        "USE_G=False USE_GK=False USE_INITIAL_STATE=False STORE_FINAL_STATE=False SAVE_NEW_VALUE=True "
+        "STATE_V_FIRST=False IS_VARLEN=False",
+        "num_warps=2 num_stages=2",
+    ),
+    "chunk_scaled_dot_kkt_fwd_kernel": _library(
+        "fla",
+        "ops/common/chunk_scaled_dot_kkt.py",
+        "k:*bf16:16 beta:*bf16:16 A:*fp32:16 T:i32",
+        "g=None cu_seqlens=None chunk_indices=None H=4 HV=4 K=64 BT=64 BK=32 IS_VARLEN=False USE_G=False",
+        "num_warps=2 num_stages=2",
+    ),
+    "parallel_based_fwd_kernel": _library(
+        "fla",
+        "ops/based/parallel.py",
+        "q:*bf16:16 k:*bf16:16 v:*bf16:16 o:*fp32:16 z:*fp32:16 scale:fp32 T:i32",
+        "B=1 H=4 K=16 V=64 BTL=128 BTS=32 BK=16 BV=64",
+        "num_warps=4 num_stages=2",
+    ),
+    "merge_16x16_to_64x64_inverse_kernel": _library(
+        "fla",
+        "ops/utils/solve_tril.py",
+        "A:*fp32:16 Ai:*bf16:16 T:i32",
+        "cu_seqlens=None chunk_indices=None H=4 BT=64 USE_TMA=False IS_VARLEN=False DOT_PRECISION=ieee",
+        "num_warps=2 num_stages=2",
+    ),
+    "fused_recurrent_fwd_kernel": _library(
+        "fla",
+        "ops/common/fused_recurrent.py",
+        "q:*bf16:16 k:*bf16:16 v:*bf16:16 g_gamma:*fp32:16 o:*fp32:16 scale:fp32 B:i32 T:i32",
+        "g=None gk=None gv=None h0=None ht=None cu_seqlens=None H=4 K=64 V=64 BK=64 BV=64 REVERSE=False "
+        "USE_G=False USE_G_GAMMA=True USE_GK=False USE_GV=False USE_INITIAL_STATE=False STORE_FINAL_STATE=False "
+        "IS_VARLEN=False STATE_V_FIRST=False",
+        "num_warps=4 num_stages=3",
+    ),
+    "_layer_norm_forward_kernel": _library(
+        "liger_kernel",
+        "ops/layer_norm.py",
+        "Y_ptr:*fp16:16 Y_row_stride:i32:16 X_ptr:*fp16:16 X_row_stride:i32:16 W_ptr:*fp16:16 W_row_stride:i32:1 "
+        "B_ptr:*fp16:16 B_row_stride:i32:1 Mean_ptr:*fp32:16 Mean_row_stride:i32:1 RSTD_ptr:*fp32:16 "
+        "RSTD_row_stride:i32:1 n_cols:i32:16 eps:fp32",
+        "BLOCK_SIZE=4096",
+        "num_warps=8 num_stages=3",
+    ),
+    "_group_norm_forward_kernel": _library(
+        "liger_kernel",
+        "ops/group_norm.py",
+        "Y_ptr:*fp16:16 Y_row_stride:i32:16 Y_col_stride:i32:16 X_ptr:*fp16:16 X_row_stride:i32:16 "
+        "X_col_stride:i32:16 Mean_ptr:*fp16:16 Mean_row_stride:i32 Mean_col_stride:i32:1 RSTD_ptr:*fp16:16 "
+        "RSTD_row_stride:i32 RSTD_col_stride:i32:1 W_ptr:*fp16:16 B_ptr:*fp16:16 hidden_size:i32:16 "
+        "channels_per_group:i32 eps:fp32",
+        "BLOCK_SIZE=8192",
+        "num_warps=4 num_stages=3",
+    ),
+    "_dyt_fwd_kernel": _library(
+        "liger_kernel",
+        "ops/dyt.py",
+        "X:*fp16:16 Y:*fp16:16 Alpha:*fp32:16 Gamma:*fp16:16 Beta:*fp16:16",
+        "HAVE_BETA=True N=4096 BLOCK_N=1024",
+        "num_warps=4 num_stages=1",
+    ),
+    "chunk_gla_fwd_A_kernel_intra_sub_intra": _library(
+        "fla",
+        "ops/gla/chunk.py",
+        "q:*bf16:16 k:*bf16:16 g:*fp32:16 A:*fp32:16 scale:fp32 T:i32",
+        "cu_seqlens=None chunk_indices=None H=4 K=64 BT=64 BC=16 BK=64 IS_VARLEN=False",
+        "num_warps=1 num_stages=2",
     ),
 }

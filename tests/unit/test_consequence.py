@@ -8,7 +8,7 @@ import pytest
 from saved import FIXTURES, saved
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
-from artifact_inspector.comparison.consequence import consequence_of
+from artifact_inspector.comparison.consequence import consequence_of, rank_of
 from artifact_inspector.comparison.corpus import Change, Degree
 from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.comparison.pair import compare_kernels
@@ -170,3 +170,9 @@ def test_sides_that_differ_in_num_stages_are_not_called_by_stages_of_the_compile
         left, artifact=replace(left.artifact, num_stages=7, metadata={**left.artifact.metadata, "num_stages": 7})
     )
     assert side_labels(compare_kernels(left, right)) == (f"num_stages {left.artifact.num_stages}", "num_stages 7")
+
+
+def test_four_spilled_registers_cost_less_than_what_matters_more() -> None:
+    small, large = (a_fact("spills", "spills", 0, size) for size in (16, 20))
+    assert rank_of(large) == Consequence.SPILLS.rank < rank_of(a_fact("loads.widths", "loads", (), ("4 ×1",)))
+    assert rank_of(small) == Consequence.OCCUPANCY.rank

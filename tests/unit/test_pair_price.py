@@ -69,7 +69,7 @@ def test_a_copy_takes_as_long_as_both_vendors_data_sheets_say() -> None:
 
 
 def test_facts_of_amd_kernels_have_prices() -> None:
-    """A reduction through half the shared memory, and its barriers."""
+    """More barriers; the reduction through half the shared memory takes more rounds, so it has no price."""
     old, new = (saved(f"{release}/gfx942/gemv_splitk") for release in ("3.6.0", "3.9.0"))
     arguments = ("a_ptr=fp16[1024]", "b_ptr=fp16[1024,512]", "c_ptr=fp32[512]", "stride_bk=512")
     launch = LaunchRequest(("2", "8"), dict(map(parse_argument, arguments)))
@@ -77,7 +77,7 @@ def test_facts_of_amd_kernels_have_prices() -> None:
     price = predict_pair(old.artifact, new.artifact, launch, None, facts=[fact for fact in facts if fact.differs])
     mirror = predict_pair(new.artifact, old.artifact, launch, None)
     assert price.ratio == pytest.approx(1 / (mirror.ratio or 1))
-    assert price.facts["shared.reduction across warps"] <= 1  # less of it costs no time
+    assert "shared.reduction across warps" not in price.facts
 
 
 def test_ratios_near_one_are_equal() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handwritten import code_of
+from saved import saved
 
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
@@ -105,3 +106,10 @@ def test_a_loop_without_hints_has_no_slots() -> None:
     plain = "\n".join(line for line in PINGPONG.split("\n") if "rocdl" not in line)
     code = code_of(Stage.TTGIR, plain)
     assert [find_slots(code, region) for region in find_regions(code, (), exact=False)] == [(), ()]
+
+
+def test_a_partition_names_its_loops_as_all_other_tables_do() -> None:
+    kernel = saved("3.6.0/sm_90/tma_warp_specialized").facts
+    assert [partition.loops for partition in kernel.partitions] == [("loop@18/loads",), ("loop@18",), ("loop@18/2",)]
+    ids = {region.id for region in kernel.stages[Stage.TTGIR].regions}
+    assert all(ids.issuperset(partition.loops) for partition in kernel.partitions)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from artifact_inspector.comparison.pair import compare_rows
+from artifact_inspector.model import PipelineKind
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.fact import Category, Row, Sign, Value
 from artifact_inspector.vocabulary.rows import FACTS, Summary, fact_of
@@ -218,3 +219,35 @@ def test_element_accesses_that_loads_of_elements_replace_are_no_gain() -> None:
     new = Kernel({**matrix, "copies.widths": ("16 ×12",), "loads.widths": ("1 ×64",)})
     assert sign_of("loop1.mma.elements", old, new) is Sign.NEUTRAL
     assert sign_of("loads.widths", old, new) is Sign.WORSE
+
+
+def test_a_finding_on_occupancy_does_not_outweigh_the_share() -> None:
+    few = Kernel({"findings": (), "occupancy.share": 25.0})
+    for share, expected in ((37.5, Sign.NEUTRAL), (25.0, Sign.NEUTRAL), (12.5, Sign.WORSE)):
+        assert sign_of("findings", few, Kernel({"findings": ("AI008",), "occupancy.share": share})) is expected
+
+
+def test_one_load_of_many_is_no_depth_of_a_pipeline_in_registers() -> None:
+    for loads, expected in ((20, Sign.NEUTRAL), (4, Sign.WORSE)):
+        others = {"loop1.pipeline.kind": PipelineKind.REGISTERS, "loop1.in_flight.loads": loads, **PIPELINED}
+        assert one("loop1.pipeline.depth", 1, 0, **others) is expected
+    assert one("loop1.pipeline.iterations", 0.05, 0, **PIPELINED) is Sign.NEUTRAL
+
+
+def test_an_exchange_in_more_rounds_of_fewer_bytes_is_neutral() -> None:
+    key, rows = "shared.reduction across warps", {"shared": 2048, "count.barrier": 5}
+    for barriers, expected in ((10, Sign.NEUTRAL), (5, Sign.BETTER)):
+        right = Kernel({key: 1024, "shared": 1024, "count.barrier": barriers})
+        assert sign_of(key, Kernel({key: 2048, **rows}), right) is expected
+
+
+def test_a_barrier_of_one_warp_waits_for_no_other() -> None:
+    left, right = (Kernel({"count.barrier": count}, warps=1) for count in (7, 11))
+    assert sign_of("count.barrier", left, right) is Sign.NEUTRAL
+
+
+def test_a_second_partition_that_multiplies_the_whole_tile_is_worse() -> None:
+    for flop, expected in ((131072, Sign.WORSE), (65536, Sign.NEUTRAL)):
+        left = Kernel({"partitions.compute": 1, "loop1.mma.flop": 131072, "loop1.mma": WGMMA})
+        right = Kernel({"partitions.compute": 2, "loop1.mma.flop": flop, "loop1.mma": WGMMA})
+        assert sign_of("partitions.compute", left, right) is expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -12,6 +12,7 @@ from artifact_inspector.analysis.order.reference_regions import loop_names
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Trait
 from artifact_inspector.model.language import WarpRequest
+from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.schedule import ScheduleEvent, ScheduleRole
 
 _MEMORY = {EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY, EventKind.GLOBAL_STORE, EventKind.ATOMIC}
@@ -91,11 +92,14 @@ class PingPongSlot:
         return self.first, self.last
 
 
-def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[PartitionFacts, ...]:
+def find_partitions(
+    code: FunctionCode, last: Function | None = None, regions: Iterable[Region] = ()
+) -> tuple[PartitionFacts, ...]:
     """The partitions of a function in text order; empty if there are none.
 
     Args:
         last: the same kernel in PTX, whose `setmaxnreg` sets the registers of the partitions.
+        regions: of the function; other loops have the name of their line.
     """
     function = code.function
     if not function.partitions:
@@ -103,7 +107,9 @@ def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[P
     instructions = () if last is None else last.instructions
     limits = {limit for instruction in instructions for limit in code.language.warp_request(instruction).registers}
     facts: list[PartitionFacts] = []
-    request, names, launch_warps = WarpRequest(), loop_names(code), code.language.launch_parameters(code.module).warps
+    request, launch_warps = WarpRequest(), code.language.launch_parameters(code.module).warps
+    region_ids = {region.loop: region.id for region in regions if region.kind is RegionKind.LOOP}
+    names = {loop: region_ids.get(loop, name) for loop, name in enumerate(loop_names(code))}
     for partition in function.partitions:
         start = function.blocks[partition.first].start
         if partition.name == DEFAULT:

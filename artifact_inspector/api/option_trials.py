@@ -1,0 +1,77 @@
+"""Changes of options and tiles with which a kernel compiles to something better, where no time is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version as installed
+from pathlib import Path
+
+from artifact_inspector.api.remedies import find_release
+from artifact_inspector.comparison.consequence import consequence_of, rank_of
+from artifact_inspector.comparison.corpus import compare_candidates
+from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.headline import Headline
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.compiling import KernelRequest, compile_kernels
+from artifact_inspector.compiling.ask.request import ConstantText
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
+from artifact_inspector.execution.timing.variations import recorded_compile
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.model import Consequence
+from artifact_inspector.vocabulary.fact import Sign
+
+MOST_CHANGES = 8
+MOST_TRIALS = 3
+_KINDS = {
+    Consequence.SPILLS: CauseKind.SPILLS,
+    Consequence.FIT: CauseKind.OCCUPANCY,
+    Consequence.OCCUPANCY: CauseKind.OCCUPANCY,
+    Consequence.DRAIN: CauseKind.DRAINED_PIPELINE,
+    Consequence.ASYNCHRONY: CauseKind.SERIAL_LOOP,
+}
+
+
+def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directory: Path) -> Iterator[str]:
+    """Compiles a kernel again, from its source, with other options and tiles; those that reverse a fact come first.
+
+    Args:
+        worse: the fact that got worse.
+        kernel: `FILE.py:KERNEL`, for a kernel that is not part of this package.
+        directory: cache directory to compile into.
+
+    Raises:
+        UsageError: it is not recorded how the kernel was compiled.
+        CompileError: Triton is not usable.
+    """
+    record, target = recorded_compile(artifact), artifact.target
+    kind = _KINDS.get(consequence_of(worse))
+    options = {name: artifact.metadata.get(name) for name in OPTIONS}
+    warp_size = 32 if target is None else target.warp_size
+    changes = propose_changes([] if kind is None else [kind], options, artifact.constants, warp_size)[:MOST_CHANGES]
+    path = record.resolve_kernel_path(artifact.display_name, kernel)
+    requests = [
+        KernelRequest(
+            path,
+            record.types,
+            {**record.constants, **{k: ConstantText(repr(v)) for k, v in change.items() if k not in OPTIONS}},
+            {**record.options, **{k: v for k, v in change.items() if k in OPTIONS}},
+            is_untrusted=True,
+        )
+        for change in changes
+    ]
+    version, interpreter = find_release(artifact.triton_version, installed("triton"))
+    results = compile_kernels(requests, [record.target], directory, tritons=[] if interpreter is None else [version])
+    entries = {entry.directory: entry for entry in open_cache(directory).entries}
+    better: list[tuple[bool, int, Change, Headline]] = []
+    for change, result in zip(changes, results, strict=True):
+        entry = None if result.directory is None else entries.get(result.directory.name)
+        if entry is None:
+            continue
+        headline = compare_candidates(Candidate(artifact), Candidate(entry), inspect_artifact).headline
+        if headline is not None and headline.fact.direction is Sign.BETTER:
+            better.append((headline.fact.key != worse.key, rank_of(headline.fact), change, headline))
+    for _, _, change, headline in sorted(better, key=lambda row: row[:2])[:MOST_TRIALS]:
+        settings = " ".join(f"{name}={value}" for name, value in change.items())
+        yield f"Try {settings} (compiled, no time predicted): {headline.phrase}."
