@@ -101,13 +101,17 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     if is_capacity and any(difference.axis is Axis.TARGET for difference in kernels.differences):
         # a capacity of another GPU outweighs no finding
         signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
+    is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
     if not any(fact.category == Category.OCCUPANCY for fact in facts):  # registers cost by occupancy and spills
-        is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
         signed = [fact for fact in signed if not is_known or fact.category not in (Category.REGISTERS, Category.BOUNDS)]
-        signed.sort(key=lambda fact: fact.category in COUNTS)
     shares = [fact for fact in facts if fact_of(fact.key, fact.region) is kernel_facts.occupancy_share]
-    if any(min(share.left or 0, share.right or 0) > ENOUGH_WARPS for share in shares):  # type: ignore[type-var]
-        signed.sort(key=lambda fact: (fact.category == Category.OCCUPANCY) + 2 * (fact.category in COUNTS))
+    have_enough = any(min(share.left or 0, share.right or 0) > ENOUGH_WARPS for share in shares)  # type: ignore[type-var]
+
+    def is_cheap(fact: FactPair) -> tuple[bool, bool]:
+        is_size = fact.category == Category.SHARED and consequence_of(fact) is Consequence.OTHER
+        return fact.category in COUNTS or (is_size and is_known), have_enough and fact.category == Category.OCCUPANCY
+
+    signed.sort(key=is_cheap)
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
         signed[:0] = filter(None, [_find_other_unit(facts)])
     signed.sort(key=_is_outweighed_by(signed))

@@ -138,7 +138,8 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             change = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
             yield f"    {label}: {change}"
     if unattributed:
-        yield f"  no pass changed the other {unattributed}"
+        is_all = unattributed == len(facts)
+        yield f"  no pass changed {('it' if unattributed == 1 else 'them') if is_all else f'the other {unattributed}'}"
     for label, side in sides:
         if side.problem is not None:
             yield f"  {label}: could not be compiled again: {side.problem}"
