@@ -74,7 +74,7 @@ def test_changes_are_told_by_what_they_cost() -> None:
         a_fact("loop1.verdict.ttgir", "verdict", "serial", "pipelined(2)"),
         a_fact("registers", "registers", 64, 65),
         a_fact("occupancy", "occupancy", 3, 2),
-        a_fact("spills", "spills", 0, 16),
+        a_fact("spills", "spills", 0, 64),
     )
     change = Change(*pair.sides, Degree.CHANGED, (), held, None)
     assert [fact.key for fact in change.facts][:3] == ["spills", "loop1.verdict.ttgir", "occupancy"]
