@@ -88,9 +88,9 @@ class _LoopMatcher:
         closed_by: set[tuple[int, _LoopSignature]] = set()
         for natural in reversed(range(len(self._flow.loops))):  # inner loops first
             blocks = self._flow.loops[natural].blocks
-            own_blocks = frozenset(block for block in blocks if self._flow.loop_of[block] == natural)
+            loop_blocks = frozenset(block for block in blocks if self._flow.loop_of[block] == natural)
             code = self._code
-            located = [i for i in code.find(LOCATED_KINDS, own_blocks) if i in code.chains]
+            located = [i for i in code.find(LOCATED_KINDS, loop_blocks) if i in code.chains]
             all_locations = {code.chains[index] for index in located}
             event_locations = {code.chains[i] for i in located if code.instructions[i].kind is not EventKind.BRANCH}
             self._event_locations[natural] = event_locations

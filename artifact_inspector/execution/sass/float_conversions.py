@@ -137,13 +137,13 @@ def _build_pack(statement: SassStatement) -> op.StepRun:
     if source is not FLOAT32 or any("H1" in s for operand in statement.operands[at:] for s in operand.suffixes):
         return op.unknown_result_run(name, statement)
 
-    def pack(rounding: Rounding, high: Known, low: Known, kept: Known = 0) -> Known:
+    def pack(rounding: Rounding, high: Known, low: Known, upper_half: Known = 0) -> Known:
         numbers = [
             rounding.to_format(numbers_of(word, FLOAT32), target, towards_zero=towards_zero) for word in (high, low)
         ]
         packed = bits_of(numbers[0], target) << target.bits | bits_of(numbers[1], target)
         if target.bits == 8:
-            packed = packed | (np.asarray(kept, np.int64) & 0xFFFF) << 16
+            packed = packed | (np.asarray(upper_half, np.int64) & 0xFFFF) << 16
         return without_dimensions(packed)
 
     def read_result(machine: Machine) -> Value:
