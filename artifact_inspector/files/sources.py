@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,8 +24,6 @@ MAX_DECORATOR_LINES = 12
 """Lines after a kernel's location, that of its first decorator, in which its `def` must be."""
 
 
-Positions = Collection[tuple[int, int]]
-"""Lines and columns of expressions in a source file, as the compiler counts them."""
 _POSITION = re.compile(r'loc\("([^"]+)":(\d+):(\d+)\b')
 
 

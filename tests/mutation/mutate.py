@@ -58,6 +58,8 @@ VIEWS = ("tests/unit/test_view_claims.py", "tests/golden/test_views.py", "tests/
 """Look at what all reports and pictures claim."""
 GOLDENS = ("tests/golden/test_facts.py", "tests/golden/test_scenes.py", "tests/golden/test_lexers.py")
 """Look at what is read from files."""
+PROCESSES = ("subprocess", "sys.executable", "compile_kernels")
+"""Words of files whose tests start processes: these import the package without its fault, and take long."""
 PARAMETERS = 3
 """Of one test that has no record, in files that do not import the module."""
 APART = 6
@@ -80,7 +82,7 @@ def related(mutant: Mutant, known: Iterable[str], reach: Reach) -> list[str]:
     @cache
     def score(file: str) -> int:
         text = text_of(file)
-        return (
+        return not any(word in text for word in PROCESSES) and (
             100 * (Path(file).stem in (f"test_{stem}", f"test_{room}_{stem}"))
             + 60 * (f"{module} import" in text or f"import {stem}\n" in text)
             + 30 * any(name in text for name in names)

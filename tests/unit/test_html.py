@@ -95,3 +95,6 @@ def test_the_policy_of_a_page_names_its_own_script_alone() -> None:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"default-src 'none'; script-src 'sha256-{digest}'" in unescape(text)
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", text)
+    templates = ROOT / "artifact_inspector" / "report" / "html" / "templates"
+    for asset in ("style.css", "view.js", "table.js", "pivot.js", "code.js", "page.js"):
+        assert (templates / asset).read_text(encoding="utf-8").strip() in text
