@@ -284,7 +284,8 @@ def _tiles_of_ctas(launch: KernelLaunch, footprints: Footprints) -> list[tuple[i
 
 def _grouped_order(rows: NDArray[np.int64], columns: NDArray[np.int64], group: int) -> NDArray[np.int64]:
     """Indices of tiles in an order that walks down the columns of `group` rows after another."""
-    return np.lexsort((rows, columns, rows // group))
+    order: NDArray[np.int64] = np.lexsort((rows, columns, rows // group))
+    return order
 
 
 def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:

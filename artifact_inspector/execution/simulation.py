@@ -68,7 +68,7 @@ class SimulatedLaunch:
     @property
     def uncounted_steps(self) -> frozenset[int]:
         """Indices of the steps whose counters are too low, because CTAs did not run to their end."""
-        return frozenset().union(*(end.uncounted_steps for end in self.unfinished))
+        return frozenset(step for end in self.unfinished for step in end.uncounted_steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
