@@ -105,7 +105,8 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     if not any(fact.category == Category.OCCUPANCY for fact in facts):  # registers cost by occupancy and spills
         signed = [fact for fact in signed if not is_known or fact.category not in (Category.REGISTERS, Category.BOUNDS)]
     shares = [fact for fact in facts if fact_of(fact.key, fact.region) is kernel_facts.occupancy_share]
-    have_enough = any(min(share.left or 0, share.right or 0) > ENOUGH_WARPS for share in shares)  # type: ignore[type-var]
+    values = [value for share in shares for value in (share.left, share.right)]
+    have_enough = bool(values) and all(isinstance(value, int | float) and value > ENOUGH_WARPS for value in values)
 
     def is_cheap(fact: FactPair) -> tuple[bool, bool]:
         is_size = fact.category == Category.SHARED and consequence_of(fact) is Consequence.OTHER
