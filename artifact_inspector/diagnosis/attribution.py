@@ -118,10 +118,18 @@ def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[
 
 
 def group_by_line(model: LaunchModel, accepts: Callable[[ProgramStep], bool]) -> Mapping[str, list[ProgramStep]]:
-    """Executed steps by source line; steps without a line are left out."""
+    """Executed steps by source line; steps without a line are left out, but for loads that the compiler merged."""
     groups: defaultdict[str, list[ProgramStep]] = defaultdict(list)
-    executed = model.counters.warps_executed
+    executed, merged_line = model.counters.warps_executed, _line_of_merged_loads(model)
     for step in model.steps:
-        if executed[step.index] and step.source_place is not None and accepts(step):
-            groups[step.source_place].append(step)
+        place = merged_line if step.source_place is None and step.kind == "global_load" else step.source_place
+        if executed[step.index] and place is not None and accepts(step):
+            groups[place].append(step)
     return groups
+
+
+def _line_of_merged_loads(model: LaunchModel) -> str | None:
+    """The first line whose loads are not in the machine code: a load that replaces those of two lines has no line."""
+    loading = {step.source_place for step in model.steps if step.kind in ("global_load", "copy")}
+    lines = [line for line in model.operations.operations if model.operations.has(line, "tt.load")]
+    return next((line for line in lines if line not in loading), None)

@@ -300,14 +300,18 @@ def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> Launch
 
 def with_contiguous_accesses(sample: LaunchSample, steps: Collection[int]) -> LaunchSample:
     """A sample in which the lanes of some accesses request contiguous bytes."""
-    ideal, traffic, bytes_requested = sample.counters.sectors_ideal, sample.traffic, sample.counters.bytes_requested
+    traffic, bytes_requested = sample.traffic, sample.counters.bytes_requested
+    sectors, ideal = sample.counters.sectors, sample.counters.sectors_ideal
+    if sample.loaded.initial_state is not None:  # AMD counts cache lines
+        sectors = [traffic.requested_sectors.get(index, 0) for index in range(len(sectors))]
+        ideal = [min(-(-size // SECTOR), count) for size, count in zip(bytes_requested, sectors, strict=True)]
     requested, new = dict(traffic.requested_sectors), dict(traffic.new_sectors)
     lines, ranges = dict(traffic.requested_lines), dict(traffic.contiguous_ranges)
     # loads of one line share sectors: together they fetch at least what their lanes request
     needed, fetched = sum(ideal[index] for index in steps), sum(new.get(index, 0) for index in steps)
     fetched_fraction = min(1.0, needed / max(1, fetched))
     for index in steps:
-        fraction = ideal[index] / max(1, sample.counters.sectors[index])
+        fraction = ideal[index] / max(1, sectors[index])
         requested[index] = int(requested.get(index, 0) * fraction)
         new[index] = int(fetched * fetched_fraction * ideal[index] / max(1, needed))
         lines[index] = min(lines.get(index, 0), max(1, bytes_requested[index] // 128))

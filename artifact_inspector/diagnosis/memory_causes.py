@@ -40,6 +40,8 @@ LEAST_UNROLLED = 4
 """Compare-and-swaps of one line that count as an unrolled loop."""
 LEAST_CONTENTION = 32
 """Atomics of a launch on one address from which they contend: those of one warp."""
+_ISSUED_PER_CYCLE = 4
+"""Instructions of a multiprocessor: one per scheduler."""
 
 
 def find_memory_causes(model: LaunchModel) -> Iterator[Attribution]:
@@ -75,22 +77,31 @@ def _bank_conflicts(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
-    counters, kinds = model.counters, (*_READS, "global_store")
-    for line, steps in group_by_line(model, lambda step: step.kind in kinds).items():
-        actual, ideal = _total(counters.sectors, steps), _total(counters.sectors_ideal, steps)
-        if not ideal or actual < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS) * ideal:
+    for line, steps in group_by_line(model, lambda step: step.kind in (*_READS, "global_store")).items():
+        excess = _sector_excess(model, steps)
+        if excess < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS):
             continue
-        if actual > ideal and _shares_sectors(model, steps):
+        if _shares_sectors(model, steps):
             yield from _narrow_access(model, line, steps)
             continue
         if line in model.chasing_lines:
             continue  # the chain of loads scatters them
         unit = "cache lines" if model.is_amd else "sectors"
         reason = (
-            f"neighbouring threads access separate {unit}, {actual / ideal:.1f} times as many as contiguous ones; "
+            f"neighbouring threads access separate {unit}, {excess:.1f} times as many as contiguous ones; "
             "let them access neighbouring elements"
         )
         yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
+
+
+def _sector_excess(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
+    """Sectors that lanes request over those of contiguous bytes; on AMD, cache lines if that is more."""
+    counters = model.counters
+    excess = _total(counters.sectors, steps) / max(1, _total(counters.sectors_ideal, steps))
+    if model.is_amd:
+        requested = sum(model.traffic.requested_sectors.get(step.index, 0) for step in steps)
+        excess = max(excess, requested * SECTOR / max(1, _total(counters.bytes_requested, steps)))
+    return excess
 
 
 def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
@@ -133,6 +144,8 @@ def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
         distinct = sum(traffic.distinct_addresses.get(step.index, 0) for step in steps)
         if not distinct or lanes < 2 * distinct * max(1.0, spare_threads) or line in model.operations.scalar_loads:
             continue
+        if line in model.chasing_lines:
+            continue  # data decides which lanes share an element
         names = ", ".join(dict.fromkeys(traffic.tensor_of_step.get(step.index, "memory") for step in steps))
         reason = f"each element of {names} is loaded {lanes / distinct:.0f} times; load it once and broadcast it"
         vector = (s for s in _steps_of_lines(model, steps) if not s.kind and not s.opcode.startswith(("s_", "U")))
@@ -218,7 +231,7 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
             )
             of_steps = attribute(model, CauseKind.COMPARE_AND_SWAP, line, _steps_of_lines(model, steps), reason)
             yield replace(of_steps, share=None if share is None else max(share, of_steps.share or 0.0), weight=1.0)
-        elif hits >= LEAST_CONTENTION:
+        elif hits >= LEAST_CONTENTION and (share is not None or serial >= _issue_cycles(model)):
             reason = f"{hits:,.0f} atomics of the launch update one address, one after the other; reduce them first"
             yield Attribution(CauseKind.ATOMIC_CONTENTION, line, share, 1.0 if share is None else share, reason)
 
@@ -235,6 +248,13 @@ def atomic_cycles(model: LaunchModel) -> float:
             serial = (model.cycles or 0.0) + (hits - 1) * model.time.gpu.timing.atomic
         cycles = max(cycles, serial)
     return cycles
+
+
+def _issue_cycles(model: LaunchModel) -> float:
+    """Cycles in which the launch issues its instructions: the least that it takes, if times are not predicted."""
+    sample = model.sample
+    instructions = sum(model.counters.warps_executed) * sample.launch.ctas / len(sample.ctas)
+    return instructions / (model.multiprocessors or 1) / _ISSUED_PER_CYCLE
 
 
 def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[ProgramStep]:

@@ -35,15 +35,13 @@ def _used_bytes(model: LaunchModel) -> float:
     scale = sample.launch.ctas / len(sample.ctas)
     sizes = {region.name: region.stop - region.start for region in traffic.regions}
     requested: defaultdict[tuple[str, bool], float] = defaultdict(float)
-    sectors: defaultdict[tuple[str, bool], float] = defaultdict(float)
     for index, name in traffic.tensor_of_step.items():
-        is_read = "store" not in model.steps[index].kind
-        requested[name, is_read] += model.counters.bytes_requested[index]
-        sectors[name, is_read] += traffic.requested_sectors.get(index, 0) * SECTOR
+        requested[name, "store" not in model.steps[index].kind] += model.counters.bytes_requested[index]
     total = 0.0
     for is_read, touched in ((True, traffic.sectors_read), (False, traffic.sectors_written)):
         for name, count in touched.items():
-            used = min(1.0, requested[name, is_read] / sectors[name, is_read]) if sectors[name, is_read] else 1.0
+            # several accesses may use a sector together
+            used = min(1.0, requested[name, is_read] / (count * SECTOR)) if requested[name, is_read] else 1.0
             total += min(count * SECTOR * scale, sizes.get(name, count * SECTOR * scale)) * used
     return total
 
