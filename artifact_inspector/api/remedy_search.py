@@ -56,7 +56,7 @@ _LEAST_REDUCTION = 0.02
 """Share of the time that a cause must lose to count as reduced."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
-_PROCESSOR_SHARE = 1 / 3
+PROCESSOR_SHARE = 1 / 3
 """Processor time of the diagnosis, the search and the checks, over the budget."""
 
 
@@ -233,7 +233,7 @@ class _Search:
 
     def _processor_left(self, budget: float) -> float:
         """Processor seconds that are left for trials, before the check of the best."""
-        return budget * _PROCESSOR_SHARE - (processor_seconds() - self._processor_start) - self._reserve
+        return budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start) - self._reserve
 
     def _path(self, edit: SourceEdit | None) -> str:
         if edit is None:
@@ -294,7 +294,7 @@ class _Search:
         before = self.diagnosis.microseconds or 0.0
         for trial in sorted(self.trials, key=lambda one: rank_trial(one, before)):
             seconds = processor_seconds() - self._processor_start
-            used = seconds / (budget * _PROCESSOR_SHARE)
+            used = seconds / (budget * PROCESSOR_SHARE)
             is_late = time.monotonic() - self._start > budget or used > 1
             is_small = before < max(LEAST_GAIN * trial.microseconds, trial.microseconds + LEAST_SAVING)
             if len(remedies) == MOST_REMEDIES or is_small or (is_late and remedies) or used > _MOST_EXCESS:
@@ -317,7 +317,7 @@ class _Search:
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
         if self._is_stopped or (limit is not None and limit.is_spent()):
-            share = f"{budget * _PROCESSOR_SHARE:.3g} s of processor time"
+            share = f"{budget * PROCESSOR_SHARE:.3g} s of processor time"
             reason += f" Not all changes were tried: the budget of {budget:g} s ({share}) is spent; --budget raises it."
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
+_LEAST_SECONDS = 4.0
+"""Processor time for the simulation of all CTAs, even if the search has spent the budget."""
 
 
 @command()
@@ -58,6 +60,7 @@ def advise(
     with output_to(output):
         from artifact_inspector.api.advice import diagnose_launches, replace_stale_entry, with_launch_times
         from artifact_inspector.api.advice_cluster import AdviceSettings
+        from artifact_inspector.api.remedy_search import PROCESSOR_SHARE, processor_seconds
         from artifact_inspector.cli._launches import launch_disassembler, parse_duration
         from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
         from artifact_inspector.execution.interpreter.budget import limit_simulation
@@ -89,12 +92,17 @@ def advise(
             if kernel is not None and not is_fresh:
                 pairs = [replace_stale_entry(pair, kernel, Path(scratch) / "baseline") for pair in pairs]
             disassemble = launch_disassembler(pairs, nvdisasm)
+            begin = processor_seconds()
             with progress_bar(len(pairs), "simulating") as advance, limit_simulation(limit_seconds):
                 diagnoses = diagnose_launches(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
-            searches = _search(pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel, seconds, Path(scratch))
-            with limit_simulation(limit_seconds):
+            spent = processor_seconds() - begin  # without captures and compiles, which a trial does not repeat
+            searches = _search(
+                pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel, seconds, spent, Path(scratch)
+            )
+            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin))
+            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
         _print_advice(diagnoses, searches, json=json)
         if apply:
@@ -219,17 +227,17 @@ def _search(
     nvdisasm: Path | None,
     kernel: str | None,
     seconds: float,
+    spent: float,
     scratch: Path,
 ) -> list[RemedySearch | None]:
-    """The remedies of each launch, which share the budget."""
-    from artifact_inspector.api.remedy_search import processor_seconds, search_remedies
+    """The remedies of each launch, which share the budget; `spent`: processor seconds of the diagnoses."""
+    from artifact_inspector.api.remedy_search import search_remedies
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
         return [None] * len(pairs)
     searches: list[RemedySearch | None] = []
-    spent = processor_seconds() / len(pairs)
     with progress_bar(24 * len(pairs), "trying changes") as advance:
         for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
             searches.append(
@@ -242,7 +250,7 @@ def _search(
                     steps=steps,
                     kernel=kernel,
                     budget=seconds / len(pairs),
-                    spent=spent,
+                    spent=spent / len(pairs),
                     progress=advance,
                 )
             )
