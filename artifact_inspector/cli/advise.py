@@ -99,8 +99,9 @@ def advise(
                 )
             spent = processor_seconds() - begin  # without captures and compiles, which a trial does not repeat
             searches = _search(
-                pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel, seconds, spent, Path(scratch)
-            )
+                pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
+                seconds=seconds, spent=spent, scratch=Path(scratch),
+            )  # fmt: skip
             left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin))
             with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
@@ -226,6 +227,7 @@ def _search(
     steps: int,
     nvdisasm: Path | None,
     kernel: str | None,
+    *,
     seconds: float,
     spent: float,
     scratch: Path,

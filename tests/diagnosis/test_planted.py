@@ -12,6 +12,7 @@ import fresh_pairs
 import held_out_pairs
 import pairs
 import pytest
+import sixth_pairs
 import unseen_pairs
 
 from artifact_inspector.api.advice import assume_launches, headline
@@ -129,6 +130,24 @@ def test_every_problem_of_the_fifth_set_is_named_first(name: str, tmp_path: Path
     if name in HIDDEN_HELD_OUT["sm_90"]:
         pytest.skip("the prediction does not see the problem at this size, or the repair has it too")
     _check_pair(name, "sm_90", tmp_path, _HeldOut)
+
+
+class _Sixth:
+    def __init__(self, target: str) -> None:
+        self.FILE, self.PAIRS = sixth_pairs.FILE, sixth_pairs.pairs_on(target)
+
+
+@pytest.mark.long
+def test_a_load_that_replaces_those_of_two_lines_is_uncoalesced_on_amd(tmp_path: Path) -> None:
+    _check_pair("particles", "gfx942", tmp_path, _Sixth("gfx942"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", sixth_pairs.pairs_on("sm_90"))
+def test_every_problem_of_the_sixth_set_is_named_first(name: str, tmp_path: Path) -> None:
+    if name in {"frames", "stereo", "symmetric", "masked", "spectra"}:
+        pytest.skip("device memory hides the problem at this size, or it is second (docs/lab/diagnosis.md)")
+    _check_pair(name, "sm_90", tmp_path, _Sixth("sm_90"))
 
 
 @pytest.mark.parametrize("name", thin_out(fresh_pairs.CLEAN, ()))
