@@ -20,6 +20,8 @@ _RATE_OF = {
     "fp64": "f64",
     "fp4": "f4",
 }
+_RATE_OF_LOADED = {"f16": "f16", "bf16": "f16", "i8": "i8"}
+"""The same of loaded elements that a wider dot multiplies: it could multiply them as they are."""
 
 
 def roofline_cycles(model: LaunchModel, time: TimeModel) -> float:
@@ -53,7 +55,8 @@ def _product_cycles(model: LaunchModel, time: TimeModel) -> float:
     for step in model.steps:
         if step.kind != "tensor" and not model.operations.has(step.source_place, "tt.dot"):
             continue
+        narrow = _RATE_OF_LOADED.get(model.operations.wide_dots.get(step.source_place or "", ("", ""))[1])
         for kind, count in step.lane_flop:
-            rate = rates.get(_RATE_OF.get(kind, "f16")) or rates.get("f16") or 1024
+            rate = rates.get(narrow or _RATE_OF.get(kind, "f16")) or rates.get("f16") or 1024
             cycles += count * model.counters.threads_executed[step.index] / 2 / rate
     return cycles * sample.launch.ctas / len(sample.ctas) / time.gpu.multiprocessors
