@@ -82,7 +82,12 @@ def store_values(machine: Machine, lanes: LaneAccesses | None, size: int, words:
 
 
 def update_values(
-    machine: Machine, lanes: LaneAccesses | None, size: int, operands: Sequence[Value], function: WordUpdate
+    machine: Machine,
+    lanes: LaneAccesses | None,
+    size: int,
+    operands: Sequence[Value],
+    function: WordUpdate,
+    offset: int = 0,
 ) -> Value | None:
     """Update words of up to 8 bytes in memory, if the launch has values; returns the old words.
 
@@ -92,6 +97,7 @@ def update_values(
         size: bytes.
         operands: words of each lane.
         function: old words and the operands → new words.
+        offset: bytes from the addresses to the words.
     """
     values = machine.memory.values
     if values is None or lanes is None:
@@ -102,7 +108,7 @@ def update_values(
     for word in operands:
         known &= broadcast_value(unknown_bits_of(word), machine.shape)[active] == 0
     old, old_known = values.update(
-        addresses[active],
+        addresses[active] + offset,
         size,
         known,
         machine.step.index,

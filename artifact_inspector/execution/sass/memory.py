@@ -144,15 +144,20 @@ def _build_atomic_global(statement: SassStatement) -> op.StepRun:
     names = _written_registers(statement) if statement.base.startswith("ATOM") else []
     readers = _data_readers(statement, 1) if statement.has_modifier("EXCH") and size == 4 else []
     operands = _atomic_operands(statement, size)
+    vector = _data_readers(statement, size // 4) if size > 8 else []
 
     def run(machine: Machine) -> None:
         lanes = count_global_access(machine, address_reader(machine), size, is_write=True, updates=True)
         if machine.memory.values is not None:
-            function = atomic_update(statement, size, machine.memory.rounding)
-            words = [reader(machine) for reader in operands]
+            function = atomic_update(statement, 4 if vector else size, machine.memory.rounding)
+            words = [reader(machine) for reader in vector or operands]
             if function is None:
-                words, function = [machine.unknown_value("the result of an atomic")], lambda _old, new: new
-            old = update_values(machine, lanes, size, words, function)
+                words = [machine.unknown_value("the result of an atomic")] * max(1, len(vector))
+                function = lambda _old, new: new  # noqa: E731
+            if vector:
+                for number, word in enumerate(words):
+                    update_values(machine, lanes, 4, [word], function, 4 * number)
+            old = None if vector else update_values(machine, lanes, size, words, function)
             if old is not None:
                 _write_old_words(machine, statement, names, old)
                 return
