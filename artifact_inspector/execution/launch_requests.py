@@ -262,6 +262,15 @@ def _request(row: Any, name: str) -> LaunchRequest:
     )
 
 
+def _storage(name: str, value: Mapping[str, Any], tensor: Tensor) -> tuple[int, int] | None:
+    if value.get("storage") is None:
+        return None
+    number, offset = int(value["storage"]), int(value.get("offset", 0))
+    if number < 0 or not 0 <= offset <= _ADDRESS_SPACE - tensor.bytes:
+        raise UsageError(f"{name} is outside of the storage that a GPU can address.", _DOCUMENT_FORM)
+    return number, offset
+
+
 def _argument(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value.get("descriptor"), dict):
@@ -284,12 +293,8 @@ def _argument(name: str, value: Any) -> Any:
             contents = contents if isinstance(contents, TensorContents) else None
             is_whole = contents is not None and len(contents.before) == len(contents.after) == tensor.bytes
             tensor = replace(tensor, contents=contents if is_whole else None)
-            storage = value.get("storage")
-            return replace(
-                tensor,
-                block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()),
-                storage=None if storage is None else (int(storage), max(0, int(value.get("offset", 0)))),
-            )
+            block_shape = tuple(int(extent) for extent in value.get("block_shape") or ())
+            return replace(tensor, block_shape=block_shape, storage=_storage(name, value, tensor))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT_FORM) from None
     if isinstance(value, str):

@@ -140,6 +140,11 @@ def test_a_kernel_without_a_record_cannot_be_compiled_otherwise() -> None:
         ('{"grid": [1], "args": {"x": {"shape": [99999999999, 99999999], "dtype": "fp16"}}}', "outside"),
         ('{"grid": [1], "args": {"x": {"shape": [4], "dtype": "fp16", "ptr": -1}}}', "outside"),
         ('{"grid": [1], "args": {"x": {"shape": [4], "dtype": "fp16", "ptr": "a"}}}', "that are not numbers"),
+        ('{"grid": [1], "args": {"x": {"shape": [4], "dtype": "fp16", "storage": -1}}}', "outside"),
+        (
+            f'{{"grid": [1], "args": {{"x": {{"shape": [4], "dtype": "fp16", "storage": 1, "offset": {2**70}}}}}}}',
+            "outside",
+        ),
         ('{"grid": [1], "args": {"x": {"shape": [1e999], "dtype": "fp16"}}}', "that are not numbers"),
         ('{"grid": [1], "args": {"x": "fp16[' + "9" * 5000 + ']"}}', "Invalid or too large number"),
     ],
