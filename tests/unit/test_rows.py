@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
@@ -32,6 +32,7 @@ def by_rich(columns: list[RenderedColumn]) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(WORDS, st.booleans(), WORDS, WORDS), min_size=1, max_size=4))
 def test_plain_lines_are_what_rich_makes_of_the_table(told: list[tuple[str, bool, str, str]]) -> None:
     columns = [RenderedColumn(heading, right, [one, Text(two)]) for heading, right, one, two in told]
