@@ -118,7 +118,8 @@ def _misses_ends_only(region: TensorMemory) -> bool:
     if 8 * region.granule_bytes != tensor.bits:
         return True
     first = (region.start - region.base) // region.granule_bytes
-    written = as_strided(region.written_marks[first:], tensor.shape, tensor.strides, writeable=False)
+    strides = tuple(map(abs, tensor.strides))  # as in the size of the tensor, so that no mark is outside
+    written = as_strided(region.written_marks[first:], tensor.shape, strides, writeable=False)
     axes = (np.moveaxis(written, axis, 0) for axis in range(len(tensor.shape)))
     return not any((rows[1:] > rows[:-1]).any() for rows in axes)
 

@@ -366,3 +366,9 @@ def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
         memory.written_marks[: 9 * 8].reshape(8, 9)[:, :8] = pattern
         misses_ends += [name] * _misses_ends_only(memory)
     assert misses_ends == ["half", "columns", "stairs"]
+
+
+def test_negative_strides_read_no_mark_outside_of_the_tensor() -> None:
+    memory = TensorMemory("c", Tensor((8, 8), "fp32", (-9, -1), pointer=1 << 20))
+    memory.written_marks[: 9 * 4] = 1
+    assert _misses_ends_only(memory)
