@@ -35,6 +35,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return page(path, "diff", "fixtures/3.2.0:gemv", "--left", "sm_75", "--right", "gfx942")
 
 
+@pytest.mark.exhaustive
 def test_a_comparison_marks_the_stage_where_two_kernels_part(window: Browser, pair: Path) -> None:
     """That Triton 3.2 clusters the loads of this kernel in TTGIR stands in the first lines of the README."""
     window.faults()
@@ -136,6 +137,7 @@ def test_a_matrix_marks_the_worst_value(window: Browser, tmp_path: Path, here: N
     assert [size == max(sizes) for size in sizes] == marked
 
 
+@pytest.mark.long
 def test_a_launch_stands_beside_its_lines(window: Browser, tmp_path: Path, here: None) -> None:
     """512 elements by a CTA of 128 threads, one load instruction for each: four warps in every CTA."""
     cache = str(FIXTURES / "3.6.0" / "sm_80" / "copy")

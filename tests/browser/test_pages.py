@@ -58,6 +58,7 @@ def names(window: Browser) -> list[str]:
     return window.texts("table.data tbody th")
 
 
+@pytest.mark.long
 def test_a_page_opens_from_the_disk_and_asks_for_nothing_else(window: Browser, listed: Path) -> None:
     window.fetched()
     window.faults()
@@ -145,6 +146,7 @@ def test_a_line_lights_its_lines_everywhere(window: Browser, matmul: Path, cache
     window.picture("lit")
 
 
+@pytest.mark.long
 def test_an_event_of_the_timeline_leads_to_its_line(window: Browser, matmul: Path, cache: Path) -> None:
     window.open(matmul)
     assert {"TIMELINE", "TIMETABLE", "SHARED MEMORY"} <= set(window.texts("h2"))

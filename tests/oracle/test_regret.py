@@ -52,6 +52,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_the_best_of_the_first_five_is_the_best_there_is(folder: Path, rows: list[dict[str, Any]]) -> None:
     times = json.loads((folder / "times.json").read_text())
     cost = regret_of([times[row["launch"]]["milliseconds"] for row in rows])

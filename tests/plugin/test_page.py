@@ -22,6 +22,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.long
 def test_the_page_shows_what_pytest_prints(project: Path, request: pytest.FixtureRequest) -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = SHOWN.search(text)

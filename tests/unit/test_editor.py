@@ -139,6 +139,7 @@ def codes(diagnostics: list[types.Diagnostic]) -> list[tuple[Any, int]]:
     return sorted((one.code, one.range.start.line + 1) for one in diagnostics)
 
 
+@pytest.mark.long
 def test_the_server_offers_hovers_and_hints(told: dict[str, Any]) -> None:
     assert told["capabilities"].hover_provider
     assert told["capabilities"].inlay_hint_provider

@@ -35,6 +35,7 @@ def prices_of(document: dict) -> dict[str, float | None]:
     return {fact["key"]: fact["price"] for fact in document["facts"]}
 
 
+@pytest.mark.long
 def test_the_reduction_across_warps_has_its_price(documents: list[dict]) -> None:
     prices = prices_of(documents[0])
     assert prices["shared.reduction across warps"] == pytest.approx(1.42, abs=0.1)

@@ -130,6 +130,7 @@ def test_an_unknown_index_is_undecided_and_names_its_tensor(captured: Callable[[
     assert "give the integers of index_ptr in --launch FILE" in " ".join(ran.stdout.split())
 
 
+@pytest.mark.long
 def test_exit_codes_and_formats(captured: Callable[[str], Path]) -> None:
     cache = str(captured("sm_80"))
     clean = run_command(cache, "double_in_place")

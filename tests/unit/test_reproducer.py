@@ -142,6 +142,7 @@ def test_a_users_kernel_keeps_its_lines_and_key_and_launches(scaled: Path, tmp_p
     assert sums["x_ptr"] != 0
 
 
+@pytest.mark.long
 def test_a_changed_source_is_another_key(scaled: Path, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.replace("tl.constexpr(3)", "tl.constexpr(4)"))
     assert run(scaled, "-o", tmp_path / "r.py", "--kernel", f"{tmp_path / 'program.py'}:scale_kernel")[0] == 0

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from launched import gemv
 from typer.testing import CliRunner
 
@@ -71,6 +72,7 @@ def test_a_story_has_diagnosis_remedy_and_three_numbers_before_its_sections() ->
     assert "--full" not in full
 
 
+@pytest.mark.long
 def test_advice_and_prediction_state_one_time() -> None:
     for name in ("sm_90/softmax", "sm_90/gemv_splitk"):
         pairs = assume_launches(open_cache(CACHE / name), None, ())

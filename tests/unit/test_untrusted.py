@@ -236,6 +236,7 @@ def test_hostile_inline_assembly_costs_neither_time_nor_memory(cache: Path) -> N
 @pytest.mark.parametrize(
     "assembly", [HOSTILE[0], *(pytest.param(assembly, marks=pytest.mark.long) for assembly in (HOSTILE[2], HOSTILE[4]))]
 )
+@pytest.mark.long
 def test_limits_hold_where_no_directive_is_recognised(
     cache: Path, assembly: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
