@@ -65,7 +65,7 @@ def test_no_page_installs_a_name_that_is_not_published() -> None:
     assert [words for words in asked if " @ git+" not in words] == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_form_with_git_installs(tmp_path: Path) -> None:
     """As the pages write it, with the address of this clone."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():

@@ -56,8 +56,9 @@ Check = Callable[[Saved, Stage], None]
 
 
 def every_third(values: Iterable[Any]) -> list[Any]:
-    """Parameters of which every third runs always, and the others with the long tests."""
-    return [pytest.param(value, marks=pytest.mark.long) if number % 3 else value for number, value in enumerate(values)]
+    """Parameters of which every third runs always, one of the others with the long tests, one with the exhaustive."""
+    marks = ((), pytest.mark.long, pytest.mark.exhaustive)
+    return [pytest.param(value, marks=marks[number % 3]) for number, value in enumerate(values)]
 
 
 def each_stage(

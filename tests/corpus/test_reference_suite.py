@@ -32,7 +32,7 @@ VERDICTS = {
 """In the PTX of sm_90, alike with Triton 3.6 and 3.9."""
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_every_kernel_of_the_suite_is_read_whole(tmp_path):
     # one test for all: under xdist each worker would compile them again
     rows = compile_reference(NEW, ["sm_90"], tmp_path)

@@ -34,7 +34,7 @@ def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
     assert math.prod(int(extent) for extent in request.grid) >= 132
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_sizes_follow_from_masks_loops_and_strides(tmp_path: Path) -> None:
     plants = [blind_pairs.PAIRS[name][1] for name in ("pixels", "skinny", "lists")]
     pixels, skinny, lists = (

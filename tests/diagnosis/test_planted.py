@@ -192,7 +192,7 @@ def test_the_atomics_of_the_first_study_are_a_compare_and_swap_loop() -> None:
     assert headline(entry, None) == diagnosis.summary
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_launch_that_does_not_fit_comes_first(tmp_path: Path) -> None:
     (candidate,) = pairs.compile_variants([fresh_pairs.tiles(8)], "gfx942", tmp_path, fresh_pairs.FILE)
     # three stages of (128 + 256) × 64 fp16 are 96 KiB; a compute unit has 64

@@ -29,7 +29,7 @@ def scale(x_ptr, n):
 """
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_file_s_current_code_is_the_baseline(tmp_path: Path) -> None:
     file = tmp_path / "k.py"
     file.write_text(SOURCE, encoding="utf-8")

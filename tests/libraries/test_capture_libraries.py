@@ -50,10 +50,8 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize(
-    "library",
-    [pytest.param(name, marks=pytest.mark.long if name == "gemlite" else pytest.mark.exhaustive) for name in PROGRAMS],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("library", PROGRAMS)
 def test_a_library_is_captured_for_two_vendors(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("triton", "torch", library):
         if find_spec(name) is None:

@@ -165,7 +165,7 @@ def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     )
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
     pytest.importorskip("triton")
     constants = {"BLOCK_N": 256, "BLOCK_K": 16}

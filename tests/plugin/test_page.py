@@ -36,7 +36,7 @@ def test_the_page_shows_what_pytest_prints(project: Path, request: pytest.Fixtur
         assert current == text, "run pytest tests/plugin/test_page.py --update-docs"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_test_that_compiles_passes_for_both_of_its_gpus(project: Path) -> None:
     pytest.importorskip("triton")
     answer = run_pytest(project, "-q", "test_compiled.py")

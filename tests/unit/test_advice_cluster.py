@@ -63,7 +63,7 @@ def test_each_launch_fails_by_itself_and_a_second_run_does_the_others(cache, mon
     assert sorted(ran[4:]) == ["KILLER"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_cluster_prints_what_one_process_prints() -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:

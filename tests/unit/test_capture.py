@@ -300,7 +300,7 @@ def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_p
 
 
 @needs_torch
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_torch_compile_makes_is_captured(program, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     command = program(
@@ -463,7 +463,7 @@ def test_a_compile_that_takes_too_long_costs_its_own_row(program, tmp_path):
     assert run.status == 0
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_triton
 def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_path):
     command = program(

@@ -368,7 +368,7 @@ def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
 
 
 @needs_triton
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_an_interrupted_sweep_leaves_whole_entries_and_no_compiler(tmp_path):
     code = (
         "import sys; from pathlib import Path; from artifact_inspector.compiling import compile_reference\n"
@@ -426,7 +426,7 @@ def test_an_autotuner_that_asks_the_driver_when_it_is_made_is_compiled(tmp_path,
     assert {entry.num_warps for entry in open_cache(tmp_path / "out").entries} == {1, 2}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_triton
 def test_a_reference_kernel_has_the_configurations_that_its_page_tells_of(tmp_path):
     request = KernelRequest("matmul_grouped", configs=2)

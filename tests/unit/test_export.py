@@ -162,7 +162,7 @@ def test_the_columns_on_the_page_are_current(request: pytest.FixtureRequest) -> 
         assert text == current, "run pytest tests/unit/test_export.py --update-docs"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_queries_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for version in ("3.6.0", "3.9.0"):

@@ -58,7 +58,7 @@ def compile_file(kernel: object, out: Path, *options: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_kernel_file_needs_no_signature(tmp_path: Path) -> None:
     (tmp_path / "csqw.py").write_text(KERNEL)
     code, output = compile_file(tmp_path / "csqw.py", tmp_path / "cache")
@@ -91,7 +91,7 @@ def test_a_wrapper_is_read_and_not_run(tmp_path: Path) -> None:
     assert entry.display_name == "triton_poi_fused_mul_1"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["", ":triton_poi_fused_add_9"])
 def test_a_wrapper_without_that_kernel_lists_its_kernels(tmp_path: Path, name: str) -> None:
     (tmp_path / "output_code.py").write_text(WRAPPER)

@@ -281,7 +281,7 @@ def test_the_overall_status_is_the_worst_one() -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        pytest.param(name, marks=pytest.mark.exhaustive if number % 16 else pytest.mark.long)
+        pytest.param(name, marks=pytest.mark.exhaustive if number % 32 else pytest.mark.long)
         for number, name in enumerate(REFERENCE_SIZES)
     ],
 )

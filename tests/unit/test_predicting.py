@@ -80,7 +80,7 @@ def test_a_workload_is_captured_once_for_each_target(tmp_path: Path, monkeypatch
     assert ran == ["sm_80", "sm_90", "sm_80"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: Path) -> None:
     root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 1024}})
     (entry,) = open_cache(root).entries

@@ -23,7 +23,7 @@ def scheduler():
         yield cluster.scheduler_address
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler, tmp_path):
     requests = [KernelRequest("softmax"), KernelRequest("no_such.py:kernel")]
     targets = ["sm_80", "gfx942"]
