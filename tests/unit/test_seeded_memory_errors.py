@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from memory_cases import LAUNCH_REFERENCE, REFERENCE_SIZES, check_cache, check_rewritten, run_command
+from saved import ROOT
 
-from artifact_inspector import kernels
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
@@ -105,7 +105,7 @@ def test_a_seeded_error_is_named(
         reports = check_cache(cache, change=lambda request: _seed_launch(request, seed))
     problems = [problem for report in reports for problem in report.problems if problem.check in EXPECTED[seed]]
     assert problems, reports
-    source = (Path(kernels.__file__).parent / f"{kernel}.py").read_text().splitlines()
+    source = (ROOT / "kernels" / f"{kernel}.py").read_text().splitlines()
     sites = [site for one in problems for site in (one.site, one.other_site) if site is not None]
     lines = {source[site.source_line - 1].strip() for site in sites}
     expected = LINES["missing row" if seed == "shifted pointer" else seed][kernel]
