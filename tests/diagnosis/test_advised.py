@@ -74,13 +74,7 @@ def _check_remedies(entry: Artifact, request: LaunchRequest, kernel: str | None,
     return len(search.remedies)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.long if name == "threads" else pytest.mark.exhaustive)
-        for name in pairs.PAIRS
-    ],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.exhaustive) for name in pairs.PAIRS])
 def test_no_remedy_of_a_planted_problem_is_refuted(name: str, tmp_path: Path) -> None:
     variant = pairs.PAIRS[name][1]
     (plant,) = pairs.compile_variants([variant], "sm_90", tmp_path / "compiled")

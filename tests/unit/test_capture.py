@@ -752,7 +752,7 @@ def test_a_measured_launch_is_recorded_with_addresses_and_values(module, tmp_pat
 
 
 @needs_torch
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(program, tmp_path):
     command = program(
         "import torch\n",

@@ -32,7 +32,7 @@ def test_a_masked_kernel_stays_inside_for_every_size_also_beyond_32_bits() -> No
     assert (masked.launches, problem) == (0, None)  # n is the extent of no tensor
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_smallest_failing_launch_of_each_kernel_is_named() -> None:
     ran = run_command("-t", "sm_80", "--sizes", "--json", "--", sys.executable, str(PROGRAM))
     launches = {launch["kernel"]: launch for launch in json.loads(ran.stdout)["launches"]}
