@@ -54,7 +54,7 @@ class Counters:
     async_copy_instructions: int | None
     """`LDGSTS`."""
     tensor_copy_instructions: int | None
-    """Copies by the tensor memory accelerator, in both directions."""
+    """Copies by the tensor memory accelerator, in both directions, of warps whose guard holds."""
     shared_load_instructions: int | None
     """`LDS`."""
     shared_store_instructions: int | None
@@ -120,13 +120,13 @@ LOCAL_KINDS: tuple[StepKind, ...] = ("local_load", "local_store")
 """Kinds of steps that access local memory, where registers are spilled."""
 COPY_KINDS: tuple[StepKind, ...] = ("copy",)
 """Kinds of steps that copy from global to shared memory."""
+_TENSOR_COPY_KINDS: tuple[StepKind, ...] = ("tensor_load", "tensor_store")
 _INSTRUCTION_KINDS: Mapping[str, tuple[StepKind, ...]] = {
     "tensor_instructions": ("tensor",),
     "global_load_instructions": ("global_load",),
     "global_store_instructions": ("global_store",),
     "global_atomic_instructions": ("global_reduction", "global_atomic"),
     "async_copy_instructions": COPY_KINDS,
-    "tensor_copy_instructions": ("tensor_load", "tensor_store"),
     "shared_load_instructions": ("shared_load",),
     "shared_store_instructions": ("shared_store",),
     "matrix_load_instructions": ("matrix_load",),
@@ -197,6 +197,10 @@ class _CounterTotals:
         for name, kinds in _INSTRUCTION_KINDS.items():
             executed = self._sum_of_kinds(counts.warps_executed, kinds)
             totals[name] = self._known_or_none(name, executed, counted=_is_of(kinds))
+        undecided = _TENSOR_COPY_KINDS if sum(counts.undecided_copies) else ()
+        totals["tensor_copy_instructions"] = self._known_or_none(
+            "tensor_copy_instructions", sum(counts.tensor_copies), undecided, counted=_is_of(_TENSOR_COPY_KINDS)
+        )
         for name, (counter_name, kinds) in _SECTOR_COUNTERS.items():
             sectors = self._sum_of_kinds(getattr(counts, counter_name), kinds)
             totals[name] = self._known_or_none(name, sectors, kinds, counted=_is_of(kinds))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+from saved import FIXTURES
+
+from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.tensor_maps import decode_map
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.prediction import predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.objdump import binary_disassembler
 
 
 def a_map(rank: int, element: int, strides: list[int], extents: list[int], box: list[int]) -> bytes:
@@ -41,3 +52,15 @@ def test_a_map_has_up_to_five_extents_and_strides_of_40_bits() -> None:
 
 def test_elements_of_fewer_than_eight_bits_are_not_read() -> None:
     assert decode_map(a_map(2, 13, [64], [64, 64], [64, 64])) is None
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(160, 144, 80), (256, 320, 32)])
+def test_copies_are_those_of_the_tiles(m: int, n: int, k: int) -> None:
+    """One warp issues each copy; the others, and the prefetches past the end, execute it with a false guard."""
+    shapes = {"a_ptr": (m, k), "b_ptr": (n, k), "c_ptr": (m, n)}
+    arguments = {name: Tensor(shape, "fp16") for name, shape in shapes.items()}
+    tiles, steps = -(-m // 64) * -(-n // 64), -(-k // 32)
+    request = LaunchRequest((-(-m // 64), -(-n // 64), 1), {**arguments, "M": m, "N": n, "K": k})
+    kernel = load_kernel(open_cache(FIXTURES / "3.6.0/sm_90/matmul_descriptor").entries[0], binary_disassembler())
+    counters = predict_counters(simulate_launch(*match_launch(kernel, request))).counters
+    assert counters.tensor_copy_instructions == tiles * (2 * steps + 1)

@@ -107,6 +107,10 @@ class StepCounters:
     """Threads that accessed memory."""
     accessing_ctas: list[int] = field(init=False)
     """Executions by a CTA of which a thread accessed global memory."""
+    tensor_copies: list[int] = field(init=False)
+    """Copies by the tensor memory accelerator: one for each warp whose guard holds."""
+    undecided_copies: list[int] = field(init=False)
+    """Executions of such a copy whose guard is unknown."""
     out_of_bounds: list[OutOfBoundsAccess] = field(default_factory=list)
     """Accesses outside of every tensor, the first of each step."""
     out_of_bounds_lanes: dict[int, int] = field(default_factory=dict)

@@ -42,6 +42,7 @@ def _build_tensor_copy(statement: SassStatement) -> StepRun:
     reads = statement.base == "UTMALDG"
 
     def run(machine: Machine) -> None:
+        _count_copies(machine)
         names = _record_tensor_copy(machine, statement)
         if reads:
             missing_inputs = missing_inputs_of(*(machine.unknown_value(f"values of {name}") for name in names))
@@ -111,10 +112,20 @@ def _find_descriptors(machine: Machine, addresses: IntArray) -> list[tuple[Tenso
     return descriptors
 
 
+def _count_copies(machine: Machine) -> None:
+    """Count one copy for each warp whose guard holds."""
+    index, is_issuing = machine.step.index, broadcast_mask(machine.active_mask, machine.shape)
+    machine.counters.tensor_copies[index] += int(is_issuing[:, :: machine.warp_size].sum())
+    machine.counters.undecided_copies[index] += machine.undecided_lanes is not None
+
+
 def _build_bulk_copy(_statement: SassStatement) -> StepRun:
-    return lambda machine: machine.counters.mark_unknown(
-        machine.step.index, machine.unknown_value("the size of a bulk copy").missing_inputs
-    )
+    def run(machine: Machine) -> None:
+        _count_copies(machine)
+        unknown_size = machine.unknown_value("the size of a bulk copy")
+        machine.counters.mark_unknown(machine.step.index, unknown_size.missing_inputs)
+
+    return run
 
 
 COPIES: Mapping[str, RunBuilder] = {
