@@ -128,6 +128,7 @@ def layer_of(name: str) -> int:
     return next(place for place, names in enumerate(layers()) if name in names)
 
 
+@pytest.mark.long
 def test_imports_point_down() -> None:
     for module in MODULES:
         own = module.relative_to(PACKAGE).parts[0].removesuffix(".py")

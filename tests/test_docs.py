@@ -201,6 +201,7 @@ def is_short(command: str, page: Path) -> bool:
     return page.name == "README.md" or compiles is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
@@ -264,6 +265,7 @@ def test_the_readme_opens_with_commands_that_do_their_own_set_up(name: str) -> N
     assert steps[1].startswith(".venv/bin/pip install")
 
 
+@pytest.mark.long
 def test_python_on_the_pages_runs(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -453,6 +455,7 @@ def sentences_of(path: Path) -> list[str]:
     return [re.sub(r"`[^`\n]*`", "", text) for text in constants if isinstance(text, str) and " " in text.strip()]
 
 
+@pytest.mark.long
 def test_output_and_docstrings_use_plain_words() -> None:
     modules = sorted((ROOT / "artifact_inspector").rglob("*.py"))
     texts = [(path, sentence) for path in modules for sentence in sentences_of(path)]

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
 from saved import ROOT
 
 PACKAGE = ROOT / "artifact_inspector"
@@ -88,6 +89,7 @@ def bound_names(tree: ast.Module) -> Iterator[str]:
             yield node.arg.strip("_")
 
 
+@pytest.mark.long
 def test_few_names_are_filler_words() -> None:
     names = Counter(name for tree in trees() for name in bound_names(tree) if name)
     participles = {name: names[name] for name in PARTICIPLES & names.keys()}

@@ -95,6 +95,7 @@ def shuffles() -> int:
     return sum("shfl." in line for line in ptx.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_the_json_has_it_for_each_region(after: dict[str, Any], shuffles: int) -> None:
     (kernel,) = after["json"]["kernels"]
     values = {key: value for key, value in kernel["facts"].items() if key.endswith(".shuffles")}
@@ -143,6 +144,7 @@ def without(value: object, is_new: Callable[[str], bool]) -> object:
     return value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["json", "schema", "diff_json", "matrix_json", "records", "mcp"])
 def test_nothing_else_changes(before: dict[str, Any], after: dict[str, Any], view: str) -> None:
     assert without(after[view], lambda key: "shuffles" in key) == before[view]

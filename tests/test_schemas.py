@@ -223,6 +223,7 @@ def test_what_separates_two_entries_is_a_document_too() -> None:
     check(document)
 
 
+@pytest.mark.long
 def test_a_baseline_is_a_document_too() -> None:
     result = CliRunner().invoke(cli.app, ["baseline", A_CACHE])
     document = json.loads(result.stdout)

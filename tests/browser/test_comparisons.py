@@ -66,6 +66,7 @@ def test_an_event_of_the_picture_of_both_leads_to_its_line_in_its_own_kernel(win
         assert asked - 1 in lit, (target, asked, lit)  # panes count from 0
 
 
+@pytest.mark.long
 def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair: Path) -> None:
     window.open(pair, "#line=gemv_splitk.py:29")
     for target in ("sm_75", "gfx942"):
@@ -88,6 +89,7 @@ def test_the_pass_stands_where_two_kernels_part(
     assert window.texts(".limit .plain li") == ["sm_75: no <pass> at all"]
 
 
+@pytest.mark.long
 def test_decisive_facts_of_two_kernels_stand_first(window: Browser, tmp_path: Path, here: None) -> None:
     """A matmul that has no matrix instructions on one side: that costs more than any order."""
     cache = str(FIXTURES / "3.6.0")

@@ -69,6 +69,7 @@ def test_a_page_opens_from_the_disk_and_asks_for_nothing_else(window: Browser, l
     assert window.faults() == []
 
 
+@pytest.mark.long
 def test_a_filter_keeps_the_rows_that_hold_what_is_asked(window: Browser, listed: Path) -> None:
     window.open(listed)
     assert len(names(window)) == len(KERNELS)
@@ -104,6 +105,7 @@ def test_rows_stand_in_groups_that_close(window: Browser, listed: Path) -> None:
     assert window.run("return document.querySelector('tr.group button').ariaExpanded") == "false"
 
 
+@pytest.mark.long
 def test_a_row_opens_its_kernel_and_back_leads_to_the_list(window: Browser, listed: Path) -> None:
     window.open(listed, "#filter=matmul_kernel")
     window.click("tbody th a")
@@ -128,6 +130,7 @@ def lines_lit(window: Browser, pane: str) -> list[int]:
     return sorted(one + 1 for one in window.run(f"return [...({script.removeprefix('return ')})]", pane))
 
 
+@pytest.mark.long
 def test_a_line_lights_its_lines_everywhere(window: Browser, matmul: Path, cache: Path) -> None:
     """What the file itself says of its lines is the judge: `.loc` in front of an instruction."""
     ptx = ptx_of(cache)
@@ -169,6 +172,7 @@ def test_a_loop_is_looked_at_on_its_own(window: Browser, matmul: Path) -> None:
     assert shown == ["Timeline: loop@81"]
 
 
+@pytest.mark.long
 def test_pictures_are_printed_whole_and_the_code_is_not(window: Browser, matmul: Path) -> None:
     window.open(matmul)
     window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -258,6 +262,7 @@ def test_no_serious_barrier_for_anybody(window: Browser, listed: Path, matmul: P
     assert inks[0] == inks[1], "what stands in a coloured box is dark in both"
 
 
+@pytest.mark.long
 def test_thousands_of_kernels_are_a_table_of_bounded_size(
     cache: Path, tmp_path: Path, window: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

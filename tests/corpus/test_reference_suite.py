@@ -49,6 +49,7 @@ def test_every_kernel_of_the_suite_is_read_whole(tmp_path):
         assert kernel.bill.is_accounted, name
 
 
+@pytest.mark.long
 def test_what_a_kernel_needs_is_said_and_missed_where_it_is_not(tmp_path):
     from artifact_inspector.kernels.matmul_fp8 import REFERENCE
 

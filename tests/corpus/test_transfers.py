@@ -167,6 +167,7 @@ def test_products_of_tcgen05_add_up_to_the_dots_of_the_block(kernel: Saved) -> N
         assert not products or dots
 
 
+@pytest.mark.long
 def test_every_family_of_matrix_operations_is_among_the_fixtures() -> None:
     families = {op.family for k in KERNELS for stage in k.stages for op in matrix_operations(k, stage)}
     assert families == {"dot", "mma", "wgmma", "tcgen05", "mfma", "wmma"}

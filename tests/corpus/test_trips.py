@@ -84,6 +84,7 @@ def test_a_cta_counts_the_same(name: str, proven: list[int]) -> None:
     assert (max(proven, default=0) >= 6) is (name in LONG)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     loaded, launch = measured(name)
@@ -126,6 +127,7 @@ PLAIN = {("flash_attention", "gfx942"), ("matmul_grouped", "sm_80"), ("persisten
 """What a plain run of the tests counts: a loop of each vendor, and one around another."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "target"),
     [

@@ -19,6 +19,7 @@ from artifact_inspector.execution.timing.sampling import sample_launch
 NAMES = ("bmm-tile", "conv", "embedding", "gemv-w4", "pixels")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[1:])])
 def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
     plant = blind_pairs.PAIRS[name][1]

@@ -82,6 +82,7 @@ def test_a_planted_problem_is_named_first(name: str, tmp_path: Path) -> None:
     _check_pair(name, "sm_90", tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLAIN_BLIND)
 def test_a_problem_that_no_rule_was_written_for_is_named_first(name: str, tmp_path: Path) -> None:
     _check_pair(name, "sm_90", tmp_path, blind_pairs)
@@ -91,6 +92,7 @@ class _Fresh:
     FILE, PAIRS = fresh_pairs.FILE, fresh_pairs.pairs_on(132)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLAIN_FRESH)
 def test_a_problem_of_the_third_set_is_named_first(name: str, tmp_path: Path) -> None:
     _check_pair(name, "sm_90", tmp_path, _Fresh)
@@ -208,6 +210,7 @@ def test_spills_are_counted_per_iteration(tmp_path: Path) -> None:
     assert re.search(r"loop@\d+ spills or reloads \d{3,4} times per iteration", message), message
 
 
+@pytest.mark.long
 def test_shares_are_of_the_predicted_time(tmp_path: Path) -> None:
     plant, twin = _diagnose_pair("columns", "sm_90", tmp_path)
     (cause,) = plant.causes

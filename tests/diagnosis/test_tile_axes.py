@@ -37,6 +37,7 @@ def test_a_constant_sizes_a_tile_where_offsets_say_so(kernel: str, axes: dict[st
     assert find_tile_axes(SOURCE, kernel) == axes
 
 
+@pytest.mark.long
 def test_every_tile_of_the_planted_kernels_is_an_argument() -> None:
     for function in ast.parse(SOURCE).body:
         if isinstance(function, ast.FunctionDef):

@@ -13,6 +13,7 @@ from tests.fuzz.campaign import Campaign, file_mutant, kernel_mutant
 from tests.fuzz.checks import EscapeError, check_text, within
 
 
+@pytest.mark.long
 def test_the_first_mutants_bring_about_nothing_that_no_file_may() -> None:
     campaign = Campaign()
     campaign.run(files=600, whole=40, seconds=120, tell=lambda _: None)

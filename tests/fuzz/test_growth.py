@@ -49,6 +49,7 @@ def test_the_page_of_a_file_takes_as_many_steps_as_the_file_is_long(name: str, t
     assert math.log(large / small, 4) < 1.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["targets beside each other", "baseline", "all of it"])
 def test_a_command_takes_as_many_steps_as_there_are_kernels(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -63,6 +64,7 @@ def test_a_command_takes_as_many_steps_as_there_are_kernels(
     assert math.log(steps[1] / steps[0], 4) < 1.05
 
 
+@pytest.mark.long
 def test_a_matrix_takes_as_many_steps_as_there_are_forms(tmp_path: Path) -> None:
     kernels = [inspect_artifact(one) for one in open_cache(make_cache(4, tmp_path)).entries]
     forms = [kernel for kernel in kernels if kernel.artifact.name == "tuned"]

@@ -11,6 +11,7 @@ SLOW = {"100,000 empty directories", "inline assembly of a megabyte", "20,000 la
         "100,000 arguments", "a grid of 2^22", "a fused place of 100,000", "metadata of AMD in 5,000 levels"}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.long) if kind in ("launches", "trees") else kind for kind in KINDS]
 )

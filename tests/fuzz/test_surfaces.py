@@ -28,6 +28,7 @@ FIRST = 4
 SLOW = ("watches", "bisections", "launches", "bombs")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "surface", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in SURFACES]
 )

@@ -253,6 +253,7 @@ CLEAN = ("rank --vary", "export", "regress --prices")
 SLOW = ("passes", "bisect")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
@@ -270,6 +271,7 @@ def test_a_clean_cache_is_accepted(compiled: Path, tmp_path: Path, command: str)
     assert heard.status == expected, heard.output[-2000:]
 
 
+@pytest.mark.long
 def test_the_watch_hears_every_open(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     secret = tmp_path / "secret.py"
@@ -279,6 +281,7 @@ def test_the_watch_hears_every_open(tmp_path: Path) -> None:
     assert any("colorsys" in event for event in heard.events)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [pytest.param("gfx942", marks=pytest.mark.long), "sm_80"])
 @pytest.mark.parametrize("command", [pytest.param("passes", marks=pytest.mark.long), "rank --vary", "predict"])
 def test_all_keys_at_once(compiled: Path, tmp_path: Path, command: str, target: str) -> None:

@@ -45,6 +45,7 @@ def log_of(cache: Path, *words: str) -> tuple[int, list[str]]:
     return done.returncode, log.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="-P came with Python 3.11")
 @pytest.mark.parametrize("words", [(".",), (".", "--json"), ("findings", ".")], ids=" ".join)
 def test_nothing_of_a_cache_is_run_and_nothing_is_written_but_the_index(cache: Path, words: tuple[str, ...]) -> None:

@@ -27,6 +27,7 @@ def test_a_canonical_text_is_what_it_was(path: str, stage: Stage, request: pytes
     assert text.splitlines() == file.read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.long
 def test_the_same_texts_are_equal(request: pytest.FixtureRequest) -> None:
     """Stage → groups of saved kernels with one canonical text; the others have one of their own."""
     found: dict[str, dict[str, list[str]]] = {}

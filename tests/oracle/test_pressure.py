@@ -16,6 +16,7 @@ ARCHIVE = Path(__file__).parent / "measured" / "unseen.tar.xz"
 TOOL = find_disassembler()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(TOOL is None, reason="it takes an nvdisasm")
 @pytest.mark.parametrize("every", [40, *(pytest.param(every, marks=pytest.mark.exhaustive) for every in (4, 1))])
 def test_ptxas_reserves_what_is_alive_at_the_peak_and_a_little_more(every: int, tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_the_note_of_a_saved_hsaco_says_what_its_text_says(kernel: Saved) -> Non
     same_figures(kernel.text(Stage.AMDGCN), Path(kernel.artifact.files["hsaco"]).read_bytes(), kernel.target)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arch",
     [

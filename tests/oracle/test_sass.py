@@ -55,6 +55,7 @@ def test_as_many_instructions_as_cuobjdump_prints(path: Path) -> None:
     assert sum(len(function.instructions) for function in module(path).functions) == len(printed) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", CUBINS)
 def test_json_reads_as_the_text_does(path: Path) -> None:
     assert TOOL is not None

@@ -114,6 +114,7 @@ def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
     assert describe_decision("3.2.0", ASKED, one) == ("  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered")
 
 
+@pytest.mark.long
 def test_an_entry_compiled_again_from_its_ttir_says_what_the_entry_says() -> None:
     pytest.importorskip("triton")
     own = entry()

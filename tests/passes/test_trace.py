@@ -54,6 +54,7 @@ def test_every_header_in_the_text_is_a_dump() -> None:
     assert {dump.language for dump in found} == set(DumpLanguage)
 
 
+@pytest.mark.long
 def test_the_pass_that_clusters_the_loads_of_the_gemv_is_named_in_both_spellings() -> None:
     (step,) = changing(saved_trace(), "straight.verdict")
     assert step.name == "TritonAMDGPUReorderInstructions"

@@ -63,6 +63,7 @@ def test_the_mark_and_the_fixtures_are_listed_with_what_they_do(pytester: pytest
     assert "no docstring available" not in own
 
 
+@pytest.mark.long
 def test_who_asks_for_no_kernel_gets_nothing_imported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -233,6 +234,7 @@ def test_inspect_kernel_takes_a_path(run) -> None:
     ).assert_outcomes(passed=1)
 
 
+@pytest.mark.long
 @needs_triton
 def test_compile_kernel_compiles_each_kernel_once(run) -> None:
     run(

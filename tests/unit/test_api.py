@@ -223,6 +223,7 @@ def test_a_wrong_name_is_answered_with_those_that_there_are(matmul: Inspection) 
         assert message in str(caught.value)
 
 
+@pytest.mark.long
 def test_no_single_loop_is_the_principal_one_of_straight_code() -> None:
     straight = [
         view
@@ -396,6 +397,7 @@ def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> No
     assert len(columns) == 1
 
 
+@pytest.mark.long
 def test_records_make_a_data_frame_and_a_table(matmul: Inspection) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(matmul.to_records())

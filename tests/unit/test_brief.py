@@ -75,6 +75,7 @@ def test_the_skill_has_what_agents_choose_it_by() -> None:
     assert printed.startswith("---\nname: inspect-kernel")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_skill_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if " compile " in command or " try " in command:

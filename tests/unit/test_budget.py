@@ -234,6 +234,7 @@ def test_pictures_and_pages_obey_the_budget(
     assert "--budget raises it" in " ".join(outcome.output.split())
 
 
+@pytest.mark.long
 def test_residency_obeys_the_budget(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     compile_kernels([KernelRequest("softmax")], ["sm_90"], tmp_path / "cache")

@@ -373,6 +373,7 @@ def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
     assert [launch.grid for launch in run.kernels[0].launches] == [(1, 1, 1), (0, 1, 1)]
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(program, tmp_path):
     command = program(SCALE, "\nwrapper(1000)\nraise OSError('no data')\n")
@@ -429,6 +430,7 @@ def test_an_interpreter_without_triton_or_torch_is_named(name, program, tmp_path
     assert run.problem[1].endswith("-- /path/to/python script.py")
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_refused_kernel_is_a_row_and_the_program_goes_on(program, tmp_path):
     command = program(
@@ -531,6 +533,7 @@ def test_a_run_that_is_stopped_leaves_no_half_of_a_compile_and_none_that_goes_on
     assert sorted(path.name for path in out.iterdir()) == left
 
 
+@pytest.mark.long
 @needs_torch
 def test_a_block_is_captured_and_everything_is_as_before(module, tmp_path):
     import torch
@@ -678,6 +681,7 @@ def test_every_known_target_is_answered_for():
         assert device.shared_bytes == (target.limits.shared_per_block or 65536)
 
 
+@pytest.mark.long
 @needs_torch
 def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
     command = program(
@@ -808,6 +812,7 @@ def test_a_program_that_failed_by_itself_is_not_told_to_install_what_it_can_do_w
     assert "has no torch" in _describe_failure(wanted, ["python"], captured=False, failed=True)[0]
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_captured_refusal_begins_with_its_reason(program, tmp_path):
     body = "".join(f"    a{n} = tl.program_id(0) + {n}\n" for n in range(40))

@@ -685,6 +685,7 @@ def loaded(*words: str) -> tuple[str, list[str]]:
     return done.stdout, sorted(done.stderr.splitlines()[-1].split())
 
 
+@pytest.mark.long
 def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone() -> None:
     words = [str(FIXTURES / "3.6.0" / "sm_75" / "softmax"), "softmax", "-t", "T4", "--limit", "3"]
     plain, modules = loaded(*words[:4])
@@ -694,6 +695,7 @@ def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone() -> Non
     assert plain.startswith("softmax_kernel\n")
 
 
+@pytest.mark.long
 def test_a_list_loads_no_typer_and_is_what_the_application_prints() -> None:
     cache = str(FIXTURES / "3.6.0" / "sm_75" / "softmax")
     plain, modules = loaded(cache)
@@ -747,6 +749,7 @@ def test_a_directory_of_a_name_too_long_is_no_fault() -> None:
     assert CliRunner().invoke(cli.app, ["inspect", "a" * 5000]).exit_code == 3
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no /dev/full.")
 @pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["--json-schema", "list"], ["findings", "--explain", "AI001"]]

@@ -34,6 +34,7 @@ from artifact_inspector.files.cache import open_cache, open_file
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 
 
+@pytest.mark.long
 @needs_triton
 def test_one_kernel_for_both_vendors_lands_in_one_cache(tmp_path):
     seen = []
@@ -68,6 +69,7 @@ def test_pointers_of_amd_kernels_reach_less_than_2_gib_as_in_a_launch(tmp_path):
     assert pointers[1].count("tt.pointer_range = 32 : i32") == 2
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_refused_compile_is_a_row_with_the_compilers_message_and_costs_no_other(tmp_path):
     # no Triton knows an AMD processor of this name
@@ -205,6 +207,7 @@ def ask(source, **given):
     return KernelRequest(f"{source}:scale", **given)
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_kernel_of_any_file_is_compiled_by_its_signature_with_the_first_configuration(source, tmp_path):
     (result,) = compile_kernels([ask(source)], ["sm_80"], tmp_path / "c")
@@ -282,6 +285,7 @@ def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once
     assert [other.kind for other in cache.others] == ["manifest of compiled kernels"]
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_compile_error_is_its_sentence_and_its_line_without_a_dump(source, tmp_path):
     with pytest.raises(CompileError) as refused:
@@ -361,6 +365,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_that_there_is(tmp_path):
         compile_kernel("softmax", "gfx942", out_dir=tmp_path, waves_per_e=2)
 
 
+@pytest.mark.long
 @needs_triton
 def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
     with pytest.raises(CompileError, match=r"gfx943 is not a known GPU; similar names are gfx942"):

@@ -179,6 +179,7 @@ def test_a_cluster_writes_the_same_and_a_killed_worker_costs_nothing(scheduler, 
     assert isinstance(problem, ValueError)
 
 
+@pytest.mark.long
 @needs_dask
 def test_facts_of_a_cluster_equal_those_of_one_process(scheduler, cache, monkeypatch) -> None:
     monkeypatch.chdir(cache)  # the workers are elsewhere
@@ -199,6 +200,7 @@ def test_kernels_are_sent_to_workers_that_lack_the_cache(scheduler, cache, tmp_p
     assert list(read_kernels(artifacts, None, options)) == [here]
 
 
+@pytest.mark.long
 @needs_dask
 def test_an_absent_scheduler_is_named(cache, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("artifact_inspector.files.cluster.CONNECT_SECONDS", 0.5)

@@ -303,6 +303,7 @@ def test_the_remedy_is_an_edit_of_the_text_that_was_compiled(tmp_path: Path, mon
     assert _find_remedy(document, text, kernel.name, "sm_90") == ([], f"{kernel.name} is not compiled for sm_90.")
 
 
+@pytest.mark.long
 def test_a_comment_says_how_a_kernel_is_compiled_on_save(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     file = tmp_path / "scale.py"
@@ -351,6 +352,7 @@ def _send(content: bytes) -> subprocess.CompletedProcess[bytes]:
 BEGIN = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
 
 
+@pytest.mark.long
 def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     opened = {"uri": (tmp_path / "pipe.py").as_uri(), "languageId": "python", "version": 1, "text": ""}
@@ -377,6 +379,7 @@ def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path
     assert (result.returncode, result.stderr) == (0, b"")
 
 
+@pytest.mark.long
 def test_a_length_that_is_none_ends_the_server_in_words() -> None:
     result = _send(b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n")
     assert result.returncode == 2

@@ -28,6 +28,7 @@ def rows(elsewhere: tuple[RetargetedKernel, ...], *targets: str) -> dict[str, st
     return {label: text.strip() for label, text in told}
 
 
+@pytest.mark.long
 def test_both_are_told_what_this_binary_says_and_what_the_kernel_takes_compiled_for_the_other_gpu() -> None:
     if find_spec("triton") is None:
         pytest.skip("Triton is not installed here.")

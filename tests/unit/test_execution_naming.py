@@ -66,6 +66,7 @@ def test_it_says_how_arguments_were_taken() -> None:
     assert any(note.endswith("arg0 is a_ptr, arg1 is b_ptr, arg2 is c_ptr, arg3 is stride_bk") for note in told)
 
 
+@pytest.mark.long
 def test_constants_may_be_given_and_ones_were_specialised_away() -> None:
     whole = prediction("3.2.0/gfx942/matmul_grouped", MATMUL, 16)
     (note,) = [note for note in whole.notes if "arg0 is a_ptr" in note]
@@ -110,6 +111,7 @@ def test_a_misspelled_argument_is_told_beside_the_missing_one() -> None:
     assert "Is strde_bk meant to be stride_bk?" in (refused.value.remedy or "")
 
 
+@pytest.mark.long
 def test_own_names_may_be_given_instead() -> None:
     own = {f"arg{at}": given for at, given in enumerate(GEMV.values())}
     found = prediction("3.2.0/gfx942/gemv_splitk", own, 8, 8)

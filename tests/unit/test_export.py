@@ -43,6 +43,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_each_kernel_has_a_row_with_the_values_of_its_json(rows: list[dict]) -> None:
     printed = json.loads(CliRunner().invoke(app, [str(CACHE), "--json", "--no-index"]).stdout)["kernels"]
     kernels = {row["directory"]: row for row in rows if row["row"] == "kernel"}
@@ -97,6 +98,7 @@ def test_every_fact_is_a_column() -> None:
     assert set(_FACTS.values()) == {fact for fact in FACTS if fact.key != "verdict.{step}"}
 
 
+@pytest.mark.long
 def test_three_formats_have_the_same_rows(rows: list[dict], tmp_path: Path) -> None:
     printed = export("parquet", tmp_path / "f.parquet", CACHE, "--label", "night")
     assert pyarrow.parquet.read_table(tmp_path / "f.parquet").to_pylist() == rows

@@ -361,6 +361,7 @@ def imported(cache: Path, home: Path, switch: str = "", *options: str) -> str:
     return answer.stderr
 
 
+@pytest.mark.long
 def test_a_second_run_imports_no_parser(some: Path, tmp_path: Path) -> None:
     run(some, home=tmp_path)
     assert imported(some, tmp_path) == "[]\n"
@@ -373,6 +374,7 @@ def test_a_picture_of_facts_that_are_known_imports_no_parser(tmp_path: Path) -> 
     assert second == "[]\n"
 
 
+@pytest.mark.long
 def test_a_cache_without_binaries_loads_nothing_that_reads_them(tmp_path: Path) -> None:
     assert "files.elf" in imported(FIXTURES / "2.1.0" / "sm_80", tmp_path, "off")
     texts = imported(FIXTURES / "3.2.0" / "sm_80", tmp_path, "off")
@@ -417,6 +419,7 @@ def test_a_home_that_cannot_be_written_costs_one_line(some: Path, tmp_path: Path
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_the_index_can_be_asked_and_cleared(some: Path, tmp_path: Path) -> None:
     run(some, home=tmp_path)
     kernels = len(open_cache(some).entries)

@@ -137,6 +137,7 @@ def test_what_makes_no_sense_ends_with_the_code_of_usage(words: list[str]) -> No
     assert CliRunner().invoke(app, [CACHE, *words]).exit_code == 2
 
 
+@pytest.mark.long
 def test_networkx_is_loaded_only_for_a_graph() -> None:
     code = (
         "import sys; from artifact_inspector import inspect\n"

@@ -232,6 +232,7 @@ def test_a_process_that_never_ends_writing_is_not_waited_for(place: Path, monkey
 # -- size ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BYTES", 100_000)
     clock = iter(range(0, 10**9, 10))

@@ -127,6 +127,7 @@ def test_a_sweep_is_fetched_once_if_it_fits_and_every_time_if_not() -> None:
     assert swept(60, 64) == 3
 
 
+@pytest.mark.long
 def test_an_estimate_is_that_of_all_sectors_in_execution_order() -> None:
     """CTAs of a small matrix product, against a cache that holds every sector."""
     run = launch(64)

@@ -46,6 +46,7 @@ def test_the_clock_falls_while_matrix_units_are_busy() -> None:
     assert clock_of("Tesla T4", 1.0) == 1590
 
 
+@pytest.mark.long
 def test_the_time_lies_above_what_the_bottleneck_takes(prediction: dict[str, Any]) -> None:
     time = prediction["time"]
     units = {name: us for name, us in time["terms"].items() if name != "path"}
@@ -75,6 +76,7 @@ def test_another_product_takes_longer_in_proportion_to_its_bandwidth(prediction:
     assert slower["terms"]["dram"] / prediction["time"]["terms"]["dram"] == pytest.approx(4.8 / 2.0, rel=0.05)
 
 
+@pytest.mark.long
 def test_the_text_says_the_time_before_the_counters() -> None:
     lines = CliRunner().invoke(cli.app, [*GEMV, "--gpu", "H200"]).output.splitlines()
     assert lines[1].strip().startswith("about ")

@@ -173,6 +173,7 @@ with Unwound():
     assert (tmp_path / "unwound").exists()
 
 
+@pytest.mark.long
 def test_an_interrupt_that_is_caught_is_raised_once() -> None:
     """A capture that the user stops still reports what it has."""
     program = """
@@ -372,6 +373,7 @@ print(refusals)
 """
 
 
+@pytest.mark.long
 @needs_linux
 def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
     """Process IDs of one container mean nothing in the other: neither may remove the other's running compile."""
@@ -393,6 +395,7 @@ def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
     assert [run.communicate(timeout=60)[0] for run in runs] == ["[]\n", "[]\n"]
 
 
+@pytest.mark.long
 @needs_linux
 @pytest.mark.parametrize(
     "number",

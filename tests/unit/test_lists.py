@@ -59,6 +59,7 @@ def names(text: str) -> list[str]:
     return [line.split()[0] for line in table.splitlines()[1:]]
 
 
+@pytest.mark.long
 def test_many_kernels_begin_with_a_summary_and_fit_two_screens(cache: Cache, kernels: list[KernelFacts]) -> None:
     lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False))
     assert len(lines) <= 60
@@ -205,6 +206,7 @@ def test_a_limit_holds_in_a_pipe_too() -> None:
     assert "108 more kernels not shown; --limit 0 lists all" in text
 
 
+@pytest.mark.long
 def test_one_long_label_and_one_long_verdict_leave_every_row_on_a_line(cache: Cache) -> None:
     kernels = list(inspect_cache(open_cache(CACHE / "sm_80"), view=CacheReport.view))
     first, *others = (x for x in kernels if x.artifact.name in ("matmul_kernel", "softmax_kernel"))

@@ -155,6 +155,7 @@ def test_a_changed_or_removed_file_of_values_is_a_note(tmp_path: Path, monkeypat
     assert sorted(note.rpartition(" ")[2] for note in request.notes) == ["changed", "missing"]
 
 
+@pytest.mark.long
 def test_a_record_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
     entries = json.dumps({"entries": [{"kernel": "k"}]})
     place = tmp_path / MANIFEST

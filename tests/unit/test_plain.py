@@ -101,6 +101,7 @@ def test_every_public_name_is_there() -> None:
         assert getattr(artifact_inspector, name) is not None
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 def test_a_kernel_is_compiled_and_inspected_in_one_call(tmp_path: Path) -> None:
     found = compile_and_inspect("softmax", "gfx942", out_dir=tmp_path, num_warps=8)

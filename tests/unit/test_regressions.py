@@ -53,6 +53,7 @@ def test_a_cache_with_itself_has_no_regression() -> None:
     assert " 0 worse, 0 better, 0 neutral" in result.stdout
 
 
+@pytest.mark.long
 def test_json_lists_the_worst_first() -> None:
     result = run("regress", FIXTURES / "3.6.0" / "sm_80", FIXTURES / "3.6.0" / "gfx942", "--json")
     document = json.loads(result.stdout)

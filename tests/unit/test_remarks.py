@@ -68,6 +68,7 @@ def _unknown(ours: Any, theirs: Any, path: str = "") -> list[str]:
     return [] if ours == theirs else [path]
 
 
+@pytest.mark.long
 def test_a_check_is_sarif(corpus: Corpus) -> None:
     document = sarif_document(GATE_RULES, change_remarks(corpus, GATES_SHUT, here))
     assert_sarif(document)

@@ -115,6 +115,7 @@ def tried() -> dict:
     return json.loads(answer.stdout)
 
 
+@pytest.mark.long
 def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     (kernel,) = tried["kernels"]
     narrow = next(one for one in kernel["trials"] if one["finding"]["code"] == "AI006")
@@ -130,6 +131,7 @@ def test_what_was_tried_is_a_document(tried: dict) -> None:
     Draft202012Validator(schema).validate(tried)
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_text_that_this_release_cannot_read_costs_its_own_rows(tmp_path: Path) -> None:
     answer = CliRunner().invoke(

@@ -46,6 +46,7 @@ def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler,
     assert [row.is_cached for row in local if row.message is None] == [True] * 2
 
 
+@pytest.mark.long
 def test_where_no_scheduler_answers_the_address_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(CompileError, match=r"No Dask scheduler responds at tcp://127\.0\.0\.1:9"):

@@ -85,6 +85,7 @@ def check_reference(name: str, target: str, tmp_path: Path) -> None:
     assert_same_key(tmp_path / "repro.py", tmp_path, entry.hash)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "target"), [("softmax", "sm_80"), pytest.param("matmul_grouped", "gfx942", marks=pytest.mark.long)]
 )
@@ -184,6 +185,7 @@ def test_another_source_exits_1_without_a_compile(tmp_path: Path) -> None:
     assert "line 6 differs" in errors
 
 
+@pytest.mark.long
 def test_a_file_that_only_the_record_names_is_not_read(scaled: Path, tmp_path: Path) -> None:
     code, _, errors = run(scaled, "-o", tmp_path / "r.py")
     assert code == 2
@@ -191,6 +193,7 @@ def test_a_file_that_only_the_record_names_is_not_read(scaled: Path, tmp_path: P
     assert not (tmp_path / "r.py").exists()
 
 
+@pytest.mark.long
 def test_what_cannot_be_reproduced_is_an_error(scaled: Path, tmp_path: Path) -> None:
     assert run(FIXTURES / "3.6.0" / "sm_80" / "softmax", "-o", tmp_path / "r.py")[0] == 2  # no record
     assert run(FIXTURES / "3.2.0", "-o", tmp_path / "r.py")[0] == 2
@@ -201,6 +204,7 @@ def test_what_cannot_be_reproduced_is_an_error(scaled: Path, tmp_path: Path) -> 
     assert not (tmp_path / "r.py").exists()
 
 
+@pytest.mark.long
 def test_an_import_of_the_users_own_code_is_reported(scaled: Path, tmp_path: Path) -> None:
     source = PROGRAM.replace("import math as m", "from mine import helper as other").replace(
         "helper(x)\n    tl", "other(x)\n    tl"

@@ -167,6 +167,7 @@ def test_tuning_launches_of_another_kernel_do_not_count(tmp_path: Path) -> None:
     assert not has_tuning_launches(cache, "copy", ())
 
 
+@pytest.mark.long
 def test_findings_start_with_the_worst_kernel() -> None:
     assert run("findings", str(CACHE / "sm_80")).startswith("register_spill  sm_80")
 
@@ -200,6 +201,7 @@ def test_a_list_without_findings_leads_to_the_recorded_launches(tmp_path: Path) 
     assert text.index("No finding says") < text.index("\nkernel ")
 
 
+@pytest.mark.long
 def test_a_list_of_eighty_columns_keeps_words_rather_than_registers() -> None:
     rows = [line for line in run(str(CACHE)).splitlines() if "wait in loop" in line or "older mma" in line]
     assert len(rows) > 2

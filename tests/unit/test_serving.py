@@ -173,6 +173,7 @@ def test_two_targets_are_held_against_each_other() -> None:
     assert all(fact["part"] == "fact" for fact in facts)
 
 
+@pytest.mark.long
 def test_what_was_left_out_can_be_asked_for_until_nothing_is(many: Path) -> None:
     call: dict[str, Any] = {"cache": str(many), "offset": 360}
     seen: list[str] = []
@@ -286,6 +287,7 @@ def test_an_error_says_what_would_have_been_right(name: str, arguments: dict[str
     assert said in refusal(name, arguments)
 
 
+@pytest.mark.long
 def test_a_change_that_is_tried_is_answered_with_its_facts(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     shutil.copy(FIXTURES / "sources" / "masked_add.py", tmp_path)
@@ -300,6 +302,7 @@ def test_a_change_that_is_tried_is_answered_with_its_facts(tmp_path: Path) -> No
     assert {fact["part"] for fact in facts} == {"fact"}
 
 
+@pytest.mark.long
 def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None:
     import sys
 
@@ -334,6 +337,7 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
         assert answer(tool, {**asked, "tokens": 100}, tmp_path)["left_out"].endswith(" items, and 1 launches")
 
 
+@pytest.mark.long
 def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_before() -> None:
     import subprocess
     import sys

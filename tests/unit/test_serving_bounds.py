@@ -149,6 +149,7 @@ _VALUES = st.one_of(st.integers(), st.text(max_size=900), st.lists(st.text(max_s
 _ITEMS = st.lists(st.dictionaries(st.sampled_from("abcdefgh"), _VALUES, max_size=8), max_size=20)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(items=_ITEMS, tokens=st.integers(100, MAX_TOKENS))
 def test_pages_of_every_tool_advance(items: list[dict[str, Any]], tokens: int) -> None:

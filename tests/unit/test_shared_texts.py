@@ -57,6 +57,7 @@ def test_a_program_that_two_kernels_begin_with_is_parsed_once(
 VERSIONS = sorted(path.name for path in FIXTURES.glob("[0-9]*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "version", [pytest.param(v, marks=[pytest.mark.exhaustive] if v == "3.6.0" else []) for v in VERSIONS]
 )

@@ -73,6 +73,7 @@ def document(path: Path) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["ndjson", "ndjson.gz", "bin.ndjson"])
 def test_a_trace_and_its_cache_give_equal_json(tmp_path: Path, suffix: str) -> None:
     entries = [*(FIXTURES / "3.6.0" / "sm_80").glob("*/*"), *(FIXTURES / "3.9.0").glob("gfx942/softmax/*")]

@@ -75,6 +75,7 @@ def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(ch
     assert (answer["at"], answer["against"]) == ("ttir", "HEAD")
 
 
+@pytest.mark.long
 def test_one_thing_otherwise_is_held_against_the_same_file_without_it(checkout: Path) -> None:
     answer = attempt(checkout, "--with", "n=i32:16", "--with", "num_warps=8")
     assert answer.exit_code == 1, answer.output

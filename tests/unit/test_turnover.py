@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from artifact_inspector.execution.timing.control_codes import ControlCode
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
 from artifact_inspector.execution.timing.turnover import MOST_INSTRUCTIONS, Turnover
@@ -54,6 +56,7 @@ def test_the_oldest_warp_gets_the_room_in_the_queue() -> None:
     assert turnover.ends == sorted(turnover.ends)
 
 
+@pytest.mark.long
 def test_a_long_launch_is_extrapolated_from_its_first_ctas_and_a_costly_one_is_not_simulated() -> None:
     steps = [LOAD, USE]
     simulated = made(steps).run(MOST_INSTRUCTIONS, 4)

@@ -97,6 +97,7 @@ def rewrite_assembly(cache: Path, assembly: str) -> None:
 RANK = ("rank", ".", "moved", "--try", "num_warps=2", "--grid", "1", "--arg", "x=fp32[64]", "--arg", "y=fp32[64]")
 
 
+@pytest.mark.long
 @needs_triton
 @pytest.mark.parametrize("place", ["evilmod:moved", "evilmod.py:moved", "{cache}/evilmod.py:moved", "json:moved"])
 def test_a_place_on_record_is_never_imported(cache: Path, place: str) -> None:
@@ -111,6 +112,7 @@ def test_a_place_on_record_is_never_imported(cache: Path, place: str) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.long
 @needs_triton
 def test_a_file_named_on_the_command_line_is_imported_and_the_working_directory_is_not(
     cache: Path, tmp_path: Path

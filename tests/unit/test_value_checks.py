@@ -39,6 +39,7 @@ def _check(loaded: LoadedKernel, grid: tuple[int, int, int], arguments: dict[str
     return check_values(loaded, place_tensors(KernelLaunch(grid, arguments, interpreted_ctas=ctas)), 10_000_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["sm_80", pytest.param("sm_90", marks=pytest.mark.long)])
 def test_a_product_is_numpys_and_a_wrong_element_is_named(target: str) -> None:
     loaded = _load(f"3.6.0/{target}/matmul_square")

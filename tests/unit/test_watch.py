@@ -159,6 +159,7 @@ def watched(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
+@pytest.mark.long
 def test_a_kernel_is_a_line_as_soon_as_it_is_whole_and_ctrl_c_ends_with_a_summary(
     tmp_path: Path, watched: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
@@ -183,6 +184,7 @@ def read_until(words: bytes, terminal: int) -> bytes:
     return shown
 
 
+@pytest.mark.long
 def test_a_terminal_shows_a_table_that_grows(tmp_path: Path, watched: Callable[..., subprocess.Popen[bytes]]) -> None:
     ours, theirs = pty.openpty()
     process = watched(stdout=theirs)
