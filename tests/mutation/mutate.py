@@ -319,7 +319,7 @@ def main() -> None:
     options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
     options.add_argument("--seconds", type=float, default=1e9, help="Of processor time, for the tests of one mutant.")
     options.add_argument("--rooms", nargs="+", default=ROOMS, help="Packages whose mutants are drawn.")
-    options.add_argument("--reverse", action="store_true", help="Begin with the last, beside a run that does not.")
+    options.add_argument("--part", default="1/1", help="Of several runs beside each other: the first of four is 1/4.")
     options.add_argument(
         "--judge", nargs="+", default=ROOMS, help="Of what is drawn, the packages that are judged now."
     )
@@ -332,7 +332,8 @@ def main() -> None:
     every = [mutant for mutant in mutants(asked.rooms) if asked.only is None or asked.only in mutant.file]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
     chosen = [mutant for mutant in chosen if Path(mutant.file).parts[1] in asked.judge]
-    chosen = chosen[::-1] if asked.reverse else chosen
+    part, parts = map(int, asked.part.split("/"))
+    chosen = chosen[part - 1 :: parts]
     driver = Driver(chosen, reach, asked)
     os.chdir(ROOT)
     files = asked.tests or sorted({test.partition("::")[0] for test in reach.seconds})
