@@ -13,12 +13,13 @@ from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.memory_checks.launch_check import check_launch
-from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, SizeSearch
+from artifact_inspector.memory_checks.problems import Check, MemoryProblem, MemoryReport, SizeSearch
 from artifact_inspector.memory_checks.size_search import search_sizes
 
 
@@ -60,7 +61,44 @@ def check_launches(
         except InspectorError as error:
             target = "unknown" if entry.target is None else entry.target.arch
             reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))
-    return reports
+    return [_without_shared_parts(report, pair, reports, pairs) for report, pair in zip(reports, pairs, strict=True)]
+
+
+def _without_shared_parts(
+    report: MemoryReport,
+    pair: tuple[Artifact, LaunchRequest],
+    reports: Sequence[MemoryReport],
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+) -> MemoryReport:
+    """The report without errors of coverage of tensors that other launches of the program write, too."""
+    partial = {x.tensor for x in report.problems if x.check is Check.COVERAGE}
+    created = {name: number for name, number in _created_storages(pair).items() if name in partial}
+    if not created:
+        return report
+    written = {
+        number
+        for other, of in zip(reports, pairs, strict=True)
+        if other.target == report.target and _without_tensors(of) != _without_tensors(pair)
+        for name, number in _created_storages(of).items()
+        if name in {row.tensor for row in other.coverage}
+    }
+    shared = {name for name, number in created.items() if number in written}
+    problems = [x for x in report.problems if x.check is not Check.COVERAGE or x.tensor not in shared]
+    notes = [f"coverage of {name}: another launch writes to it, too" for name in sorted(shared)]
+    return replace(report, problems=tuple(problems), notes=(*report.notes, *notes))
+
+
+def _created_storages(pair: tuple[Artifact, LaunchRequest]) -> dict[str, int]:
+    """Tensors of a launch that the program created without values → number of their storage."""
+    tensors = {name: value for name, value in pair[1].arguments.items() if isinstance(value, Tensor)}
+    return {name: tensor.created for name, tensor in tensors.items() if tensor.created is not None}
+
+
+def _without_tensors(pair: tuple[Artifact, LaunchRequest]) -> tuple[str, dict[str, object]]:
+    """The kernel of a launch, and its numbers that are no constants: the same for each configuration."""
+    entry, request = pair
+    numbers = {name: value for name, value in request.arguments.items() if name not in entry.constants}
+    return entry.display_name, {name: value for name, value in numbers.items() if not isinstance(value, Tensor)}
 
 
 def check_memory(

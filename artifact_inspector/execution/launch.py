@@ -52,6 +52,8 @@ class Tensor:
     """The number of its storage, which other arguments may share, and its first byte there; None if it has its own."""
     is_initialized: bool | None = None
     """Whether the program wrote it before the launch; None if unknown."""
+    created: int | None = field(default=None, compare=False)
+    """Number of its storage in the program, if that was created without values."""
 
     @property
     def bits(self) -> int:

@@ -241,7 +241,9 @@ def _request(row: Any, name: str) -> LaunchRequest:
     if isinstance(initialized := row.get("initialized"), list):
         for key, argument in arguments.items():
             if isinstance(argument, Tensor):
-                arguments[key] = replace(argument, is_initialized=key in initialized)
+                created = row["created"].get(key) if isinstance(row.get("created"), dict) else None
+                created = created if type(created) is int else None
+                arguments[key] = replace(argument, is_initialized=key in initialized, created=created)
     grid = row.get("grid")
     if isinstance(grid, (int, str)):
         extents = parse_grid(str(grid))

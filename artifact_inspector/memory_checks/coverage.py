@@ -7,8 +7,10 @@ from itertools import product
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.problems import (
@@ -92,10 +94,9 @@ def describe_work(work: ProductWork) -> str:
 
 
 def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:
-    """Outputs of which the end is not written, in at least one dimension, as by a grid or a mask that is too small.
+    """Outputs of which a part is not written that no selection explains, as by a wrong grid, stride or mask.
 
-    It is no error if the tensor has values already, or if the kernel reads it: then it updates the tensor in place. A
-    kernel that leaves out other parts, such as the upper triangle, selects what it writes.
+    It is no error if the tensor has values already, or if the kernel reads it: then it updates the tensor in place.
     """
     problems = []
     regions = {region.name: region for region in run.memory.tensors}
@@ -104,24 +105,50 @@ def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -
         is_partial = row.written_elements is not None and row.written_elements < row.elements
         if not is_partial or row.is_updated or region.tensor.is_initialized or region.read_marks.any():
             continue
-        if row.tensor not in run.launch.tensors or not _misses_ends_only(region):  # several tensors in one storage
+        if row.tensor not in run.launch.tensors:  # several tensors in one storage
+            continue
+        part = _missing_part(region, run.launch)
+        if part is None:
             continue
         remedy = "Check the grid, the strides and the store mask, or pass the part that is written."
-        message = describe_coverage(row)
+        message = describe_coverage(row) + part
         problems.append(MemoryProblem(Check.COVERAGE, message, _store_site(run), row.tensor, suggestion=remedy))
     return problems
 
 
-def _misses_ends_only(region: TensorMemory) -> bool:
-    """Whether behind each element that is not written, in each dimension, none is."""
+def _missing_part(region: TensorMemory, launch: KernelLaunch) -> str | None:
+    """Which part of an output is not written, empty for its end; None if the kernel selects what it writes.
+
+    A kernel that selects writes a triangle, a band or blocks on a diagonal. A wrong grid, stride or mask leaves out
+    whole indices of a dimension, or leaves gaps in each dimension.
+    """
     tensor = region.tensor
     if 8 * region.granule_bytes != tensor.bits:
-        return True
+        return ""
     first = (region.start - region.base) // region.granule_bytes
     strides = tuple(map(abs, tensor.strides))  # as in the size of the tensor, so that no mark is outside
-    written = as_strided(region.written_marks[first:], tensor.shape, strides, writeable=False)
-    axes = (np.moveaxis(written, axis, 0) for axis in range(len(tensor.shape)))
-    return not any((rows[1:] > rows[:-1]).any() for rows in axes)
+    written = as_strided(region.written_marks[first:].view(np.bool_), tensor.shape, strides, writeable=False)
+    lines = [np.moveaxis(written, axis, 0) for axis in range(written.ndim)]
+    if not any((rows[1:] > rows[:-1]).any() for rows in lines):
+        return ""
+    indices = [rows.reshape(len(rows), -1).any(axis=1) for rows in lines]
+    if written.ndim == 1 and _is_row_padding(written, launch):
+        return None
+    if np.count_nonzero(written) == math.prod(int(np.count_nonzero(used)) for used in indices):
+        axis = next(axis for axis, used in enumerate(indices) if (used[1:] > used[:-1]).any())
+        at = int(np.flatnonzero(~indices[axis])[0])
+        return f"; index {at:,} of dimension {axis} is missing"
+    runs = [(rows[1:] > rows[:-1]).sum(axis=0) + rows[0] for rows in lines]
+    partial = [axis for axis, rows in enumerate(lines) if (rows.any(axis=0) & ~rows.all(axis=0)).any()]
+    if all((runs[axis] > 1).any() for axis in partial):
+        return "; parts between written ones are missing"
+    return None
+
+
+def _is_row_padding(written: NDArray[np.bool_], launch: KernelLaunch) -> bool:
+    """Whether an integer argument is the distance of the rows that are written in a flat tensor."""
+    starts = np.flatnonzero(written[1:] & ~written[:-1])
+    return len(starts) > 1 and int(starts[1] - starts[0]) in launch.arguments.values()
 
 
 def describe_coverage(row: TensorCoverage) -> str:

@@ -31,6 +31,7 @@ class FloatFormat:
     has_infinity: bool = True
 
 
+FLOAT64 = FloatFormat(64, 52, -1022, float(np.finfo(np.float64).max))
 FLOAT32 = FloatFormat(32, 23, -126, float(np.finfo(np.float32).max))
 FLOAT16 = FloatFormat(16, 10, -14, 65504.0)
 BFLOAT16 = FloatFormat(16, 7, -126, float.fromhex("0x1.fep127"))

@@ -719,6 +719,7 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
         "BLOCK": 128,
     }
     assert first["initialized"] == ["x", "rows"]
+    assert first["created"] == second["created"] == {"out": 0}
     assert second["initialized"] == ["x", "rows", "out"]  # the first launch may have written it
     # the second is as the first: no kernel may have written `rows`. A tensor made behind a launch may be made of
     # what it would have written, which is not there, so that what it holds is not known

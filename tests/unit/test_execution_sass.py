@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,13 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, join_words
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.sass.double import _multiply_add
 from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
+from artifact_inspector.model.float_formats import FLOAT64, Rounding
 from artifact_inspector.model.text import SourceText
 
 HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
@@ -118,6 +122,13 @@ def value(machine: Machine, name: str) -> object:
         ("FSETP.LT.XOR P0, PT, RZ, 1, PT\nSEL R1, 0x1, 0x2, P0", 2),
         ("FSETP.GT.OR P0, P1, RZ, 1, !PT\nSEL R1, 0x1, 0x2, P1", 1),
         ("MOV R4, 0x0\nMOV R5, 0x40000000\nDSETP.GT.AND P0, PT, R4, 1.5, PT\nSEL R1, 0x1, 0x2, P0", 1),  # 2.0
+        ("PRMT R0, RZ, 0x7610, R0\nHADD2.F32 R1, -RZ, R0.H0_H0", 0),  # the high half was never written
+        ("MOV R0, 0x3c00\nPRMT R0, R0, 0x7610, R2\nHADD2 R0, R0, R0\nPRMT R1, R0, 0x1010, RZ", 0x40004000),
+        (
+            "MOV R4, 0x1\nMOV R5, 0x3ff00000\nMOV R6, 0xfffffffe\nMOV R7, 0x3fefffff\nDFMA R2, R4, R6, -1\n"
+            "MOV R1, R3",
+            0xB9700000,  # -2⁻¹⁰⁴, which a rounded product loses
+        ),
         ("MOV R4, 0x0\nMOV R5, 0x40000000\nDFMA R2, R4, -R4, 1\nMOV R1, R3", 0xC0080000),  # -3
         ("MOV R0, 0x3c004000\nHSETP2.LT.AND P0, P1, R0, 1.5, 1.5, PT\nP2R R1, PR, RZ, 0x3", 2),  # 2 and, high, 1
         ("MOV R0, 0x3c004000\nHMNMX2 R1, R0, 1.5, 1.5, PT", 0x3C003E00),
@@ -142,6 +153,22 @@ def test_an_instruction_computes_what_hardware_does(code: str, expected: int) ->
     machine, _, ended = run("MOV R9, 0x100\n" + code)
     assert not ended
     assert value(machine, "R1") == expected
+
+
+def test_doubles_are_rounded_once_and_at_random_to_a_neighbour() -> None:
+    """a·b + c and sums against fractions; the exact ones have no neighbour."""
+    numbers = np.random.default_rng(3)
+    a, b, c = (numbers.standard_normal(200) * 2.0 ** numbers.integers(-30, 30, 200) for _ in range(3))
+    c[:50] = -a[:50] * b[:50]  # the error of the product remains
+    exact = [Fraction(x) * Fraction(y) + Fraction(z) for x, y, z in zip(a, b, c, strict=True)]
+    nearest = Rounding().to_format(_multiply_add(a, b, c), FLOAT64).astype(np.float64)
+    assert nearest.tolist() == [float(one) for one in exact]
+    samples = [Rounding(seed).to_format(_multiply_add(a, b, c), FLOAT64).astype(np.float64) for seed in range(8)]
+    assert all((abs(one - nearest) <= np.spacing(abs(nearest))).all() for one in samples)
+    assert (np.ptp(samples, axis=0) > 0).any() == (np.finfo(np.longdouble).nmant > 52)
+    assert not np.ptp(
+        [Rounding(s).to_format(_multiply_add(a, 2.0 + 0 * a, 0 * a), FLOAT64) for s in (1, 2)], axis=0
+    ).any()
 
 
 @pytest.mark.parametrize("mask", [1 << number for number in range(7)] + [0, 0x55, 0x7F])

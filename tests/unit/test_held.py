@@ -51,6 +51,7 @@ def test_a_tensor_is_initialized_once_the_program_or_a_kernel_may_have_written_i
     assert uninitialized.find_initialized(launch, writes=False) == ["y", "zeros"]
     assert uninitialized.find_initialized({"z": given}, writes=True) == []
     assert uninitialized.find_initialized(launch, writes=True) == ["y", "z", "zeros"]
+    assert uninitialized.number_storages(launch) == {"x": 0, "part": 0, "y": 1, "z": 2}
 
 
 def test_tensors_of_one_storage_are_described_by_their_offsets() -> None:

@@ -25,7 +25,7 @@ from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.memory_checks.coverage import _misses_ends_only, describe_coverage
+from artifact_inspector.memory_checks.coverage import _missing_part, describe_coverage
 from artifact_inspector.memory_checks.out_of_bounds import _suggest_mask
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
 from artifact_inspector.memory_checks.shared_state import AsyncKind, SharedState
@@ -357,19 +357,50 @@ def test_a_part_that_is_not_written_is_an_error_without_values(
 
 def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
     rows = np.arange(8)[:, None]
-    patterns = {
-        "half": rows < 4, "columns": rows.T < 6, "stairs": 8 * rows + rows.T < 37,
-        "triangle": rows >= rows.T, "diagonal": rows == rows.T, "front": rows > 0, "gaps": rows.T % 2 == 1,
-    }  # fmt: skip
-    misses_ends = []
-    for name, pattern in patterns.items():
+    columns = rows.T
+    patterns: dict[str, tuple[object, str | None]] = {
+        "half": (rows < 4, ""),
+        "columns": (columns < 6, ""),
+        "stairs": (8 * rows + columns < 37, ""),
+        "front": (rows > 0, "; index 0 of dimension 0 is missing"),
+        "gaps": (columns % 2 == 0, "; index 1 of dimension 1 is missing"),
+        "gaps and end": ((columns % 4 < 2) & (rows < 4), "; index 2 of dimension 1 is missing"),
+        "every third tile": ((4 * (rows // 2) + columns // 2) % 3 != 1, "; parts between written ones are missing"),
+        "triangle": (rows >= columns, None),
+        "upper triangle": (rows <= columns, None),
+        "band": (abs(rows - columns) < 3, None),
+        "diagonal": (rows == columns, None),
+        "diagonal blocks, repeated": (rows // 2 % 2 == columns // 4, None),
+    }
+    for name, (pattern, part) in patterns.items():
         memory = TensorMemory("c", Tensor((8, 8), "fp32", (9, 1), pointer=1 << 20))
         memory.written_marks[: 9 * 8].reshape(8, 9)[:, :8] = pattern
-        misses_ends += [name] * _misses_ends_only(memory)
-    assert misses_ends == ["half", "columns", "stairs"]
+        assert (name, _missing_part(memory, KernelLaunch((1, 1, 1), {}))) == (name, part)
+
+
+@pytest.mark.parametrize(("arguments", "part"), [({"n": 5}, "; index 6 of dimension 0 is missing"), ({"ld": 8}, None)])
+def test_the_padding_of_rows_in_a_flat_tensor_is_no_gap(arguments: dict[str, int], part: str | None) -> None:
+    memory = TensorMemory("c", Tensor((64,), "fp32", pointer=1 << 20))
+    memory.written_marks[:64].reshape(8, 8)[:, :6] = 1
+    assert _missing_part(memory, KernelLaunch((1, 1, 1), arguments)) == part
+
+
+@pytest.mark.parametrize(("created", "n", "has_error"), [(7, 4096, True), (3, 4096, False), (3, 1024, True)])
+def test_parts_that_two_launches_write_are_no_error_of_either(created: int, n: int, has_error: bool) -> None:
+    """The second launch writes to the same storage; with equal numbers it is another configuration of the first."""
+    entry = open_cache(FIXTURES / "3.6.0/sm_80/masked_add").entries[0]
+    arguments = {"x_ptr": _numbers([4096]), "y_ptr": _numbers([4096]), "out_ptr": _numbers([4096])}
+    rows = [
+        {"grid": [2], "args": {**arguments, "n": size}, "initialized": ["x_ptr"], "created": {"out_ptr": number}}
+        for size, number in ((1024, 3), (n, created))
+    ]
+    pairs = [(entry, request) for request in parse_document_of({"launches": rows}, "the launches")]
+    first, _ = check_launches(pairs, make_disassembler([entry], None, sass=True))
+    assert [problem.check for problem in first.problems] == [Check.COVERAGE] * has_error
+    assert first.notes == (() if has_error else ("coverage of out_ptr: another launch writes to it, too",))
 
 
 def test_negative_strides_read_no_mark_outside_of_the_tensor() -> None:
     memory = TensorMemory("c", Tensor((8, 8), "fp32", (-9, -1), pointer=1 << 20))
     memory.written_marks[: 9 * 4] = 1
-    assert _misses_ends_only(memory)
+    assert _missing_part(memory, KernelLaunch((1, 1, 1), {})) == ""

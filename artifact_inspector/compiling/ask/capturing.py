@@ -138,7 +138,7 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
                 **({"interpreted": event["interpreted"]} if "interpreted" in event else {}),
             }
             launch_key = json.dumps(launch, sort_keys=True)
-            launch |= {"initialized": event["initialized"]} if "initialized" in event else {}
+            launch |= {field: event[field] for field in ("initialized", "created") if field in event}
             if not event["tuning"]:
                 launches[launch_key] = launch
             else:

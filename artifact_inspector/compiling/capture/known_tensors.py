@@ -69,6 +69,8 @@ class UninitializedTensors:
     def __init__(self) -> None:
         self._versions: dict[int, tuple[Any, int]] = {}
         """Identity of a storage → a weak reference, so that the identity is not reused, and its version."""
+        self._numbers: dict[int, tuple[Any, int]] = {}
+        """Identity of a storage, written or not → a weak reference, and its number."""
 
     def add(self, tensor: Any) -> None:
         """Add the storage of a tensor that was just created."""
@@ -77,7 +79,9 @@ class UninitializedTensors:
         if tensor.is_inference():
             return  # has no version
         storage, reference_to = tensor.untyped_storage(), vars(reductions)["StorageWeakRef"]
-        self._versions[storage._cdata] = (reference_to(storage), tensor._version)
+        reference = reference_to(storage)
+        self._versions[storage._cdata] = (reference, tensor._version)
+        self._numbers[storage._cdata] = (reference, len(self._numbers))
 
     def find_initialized(self, arguments: Mapping[str, Any], *, writes: bool) -> list[str]:
         """Names of the tensors among some arguments of a launch that are initialized.
@@ -85,8 +89,7 @@ class UninitializedTensors:
         Args:
             writes: whether the launch may initialize the others.
         """
-        tensors = {name: getattr(value, "base", value) for name, value in arguments.items()}
-        storages = {x: one.untyped_storage()._cdata for x, one in tensors.items() if hasattr(one, "untyped_storage")}
+        tensors, storages = _tensors_and_storages(arguments)
         unwritten = {
             identity
             for name, identity in storages.items()
@@ -95,6 +98,17 @@ class UninitializedTensors:
         for identity in unwritten if writes else ():
             del self._versions[identity]
         return [name for name, identity in storages.items() if identity not in unwritten]
+
+    def number_storages(self, arguments: Mapping[str, Any]) -> dict[str, int]:
+        """Names of the tensors among some arguments that were created without values → number of their storage."""
+        _, storages = _tensors_and_storages(arguments)
+        return {name: self._numbers[one][1] for name, one in storages.items() if one in self._numbers}
+
+
+def _tensors_and_storages(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    tensors = {name: getattr(value, "base", value) for name, value in arguments.items()}
+    storages = {x: one.untyped_storage()._cdata for x, one in tensors.items() if hasattr(one, "untyped_storage")}
+    return tensors, storages
 
 
 def _is_small_integer_tensor(value: Any) -> bool:

@@ -139,7 +139,7 @@ class Recorder:
         target: Target,
         grid: Sequence[int],
         args: Mapping[str, Any],
-        initialized: Sequence[str],
+        origin: Mapping[str, Any],
         *,
         tuning: bool,
         interpreted: Mapping[str, Any] | None = None,
@@ -147,7 +147,8 @@ class Recorder:
         """Write the arguments of a launch; each distinct launch once, up to a limit that is reported.
 
         Args:
-            initialized: the tensors that have values before the first such launch.
+            origin: `initialized`, the tensors that have values before the first such launch, and `created`, the
+                number of the storage of each that was created without.
         """
         if self._directory is not None:
             args = store_arguments(self._directory, args, {})
@@ -163,7 +164,7 @@ class Recorder:
                 self._written_keys.add(key)
                 self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
         if is_recorded:
-            self._write({**event, "initialized": initialized})
+            self._write({**event, **origin})
         else:
             self.write_note(
                 f"A kernel has more than {MAX_RECORDED_LAUNCHES} different launches: the arguments of the first "

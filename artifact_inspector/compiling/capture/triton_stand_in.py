@@ -134,12 +134,16 @@ class TritonStandIn:
             self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
             return
         is_last = self.index == len(self.targets) - 1 and not self._is_benchmarking
-        initialized = self._uninitialized.find_initialized(named_arguments(*launch_arguments), writes=is_last)
+        arguments = named_arguments(*launch_arguments)
+        origin = {
+            "created": self._uninitialized.number_storages(arguments),
+            "initialized": self._uninitialized.find_initialized(arguments, writes=is_last),
+        }
         if self._interprets and not self._is_benchmarking and self.index == 0:
-            self._interpret(kernel, target, grid, launch_arguments, initialized)
+            self._interpret(kernel, target, grid, launch_arguments, origin)
         else:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
-            self.recorder.record_arguments(kernel, target, grid, record, initialized, tuning=self._is_benchmarking)
+            self.recorder.record_arguments(kernel, target, grid, record, origin, tuning=self._is_benchmarking)
             tensors = (*launch_arguments[1], *launch_arguments[2].values())
             self._known_tensors.mark_written(
                 tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
@@ -148,7 +152,7 @@ class TritonStandIn:
         self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
 
     def _interpret(
-        self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any, initialized: list[str]
+        self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any, origin: Mapping[str, Any]
     ) -> None:
         """Run a launch in the interpreter, and record its arguments with their values before and after."""
         record = describe_arguments(*launch_arguments, values=lambda _: True, addresses=False)
@@ -161,7 +165,7 @@ class TritonStandIn:
                 if contents is not None:
                     record[name]["contents"] = self.recorder.store_contents(tensor, *contents)
         interpreted = {"ctas": done.ctas, "problem": done.problem}
-        self.recorder.record_arguments(kernel, target, grid, record, initialized, tuning=False, interpreted=interpreted)
+        self.recorder.record_arguments(kernel, target, grid, record, origin, tuning=False, interpreted=interpreted)
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""

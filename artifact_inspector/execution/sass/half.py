@@ -7,9 +7,18 @@ from functools import reduce
 
 import numpy as np
 
+from artifact_inspector.execution.interpreter.affine import as_plain_array
 from artifact_inspector.execution.interpreter.conversions import as_predicate, without_dimensions
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.values import Known, Value, apply
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    Known,
+    Value,
+    apply,
+    data_of,
+    unknown_bits_of,
+    with_unknown_bits,
+)
 from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.execution.sass.float import comparison_of, min_max_run
 from artifact_inspector.formats.sass.statement import SassOperand, SassStatement
@@ -69,6 +78,10 @@ def _half_reader(operand: SassOperand, source: FloatFormat) -> op.Reader:
             word = (word & 0xFFFF) * 0x10001
         elif "H1_H1" in suffixes:
             word = (word >> 16 & 0xFFFF) * 0x10001
+        return word
+
+    def change(value: Known) -> Known:
+        word = pick(value)
         if operand.is_absolute:
             word = word & 0x7FFF7FFF
         if operand.is_negated:
@@ -77,7 +90,11 @@ def _half_reader(operand: SassOperand, source: FloatFormat) -> op.Reader:
             word = word ^ 0x80000000
         return without_dimensions(word)
 
-    return lambda machine: apply(pick, reader(machine))
+    def read(machine: Machine) -> Value:
+        value = reader(machine)
+        return with_unknown_bits(change(data_of(value)), as_plain_array(pick(unknown_bits_of(value))), value)
+
+    return read
 
 
 def _numbers_in(words: Sequence[Known], shift: int, source: FloatFormat) -> list[Doubles]:
@@ -107,7 +124,12 @@ def _build_half_arithmetic(function: Callable[..., Doubles]) -> op.RunBuilder:
                     results.append(bits_of(rounding.to_format(result, target), target) << shift)
                 return without_dimensions(reduce(np.bitwise_or, results))
 
-            return apply(compute, *(reader(machine) for reader in readers))
+            words = [reader(machine) for reader in readers]
+            unknown = reduce(np.bitwise_or, (np.asarray(unknown_bits_of(word), np.int64) for word in words))
+            unknown_halves = (unknown & 0xFFFF != 0) * 0xFFFF | (unknown >> 16 != 0) * 0xFFFF0000
+            if target is FLOAT32:
+                unknown_halves = (unknown & 0xFFFF != 0) * FULL
+            return with_unknown_bits(compute(*map(data_of, words)), unknown_halves, *words)
 
         return op.write_run(name, read_result)
 
