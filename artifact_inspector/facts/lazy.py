@@ -258,6 +258,11 @@ def of_group(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], o
     return partial(of_siblings, missing=missing)
 
 
+def of_hidden_group(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], of_siblings[Value]]:
+    """A fact `of_siblings` that is no field."""
+    return partial(of_siblings, missing=missing, is_field=False)
+
+
 def hidden(find: Callable[[Any], Value]) -> lazy[Value]:
     """A `lazy` fact that is no field: other members show its parts."""
     return lazy(find, is_field=False)

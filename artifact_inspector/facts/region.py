@@ -10,12 +10,12 @@ from artifact_inspector.analysis.access.bounds_checks import CheckKind
 from artifact_inspector.analysis.flow.loop_range import LoopRange
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.matrix.operand_reads import OperandReads
-from artifact_inspector.analysis.order.regions import LineCount
+from artifact_inspector.analysis.order.regions import TRIP_KINDS, LineCount
 from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.partitions import PingPongSlot
 from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
-from artifact_inspector.facts.lazy import Facts, none, of_group
+from artifact_inspector.facts.lazy import Facts, derived, none, of_group, of_hidden_group
 from artifact_inspector.facts.reading import Unavailable
 from artifact_inspector.model import Stage
 
@@ -90,9 +90,14 @@ class RegionWork(Facts):
         """Issue cycles; SASS with its encoding only."""
         return self._value_here(self._reading.issue)
 
-    @of_group(tuple)
+    @derived
     def line_counts(self) -> tuple[LineCount, ...]:
         """Waits, barriers and scratch accesses by source line; last stage only."""
+        return tuple(line for line in self.code_lines if line.kind in TRIP_KINDS)
+
+    @of_hidden_group(tuple)
+    def code_lines(self) -> tuple[LineCount, ...]:
+        """Instructions by kind and source line; last stage only."""
         return self._value_here(self._reading.line_counts)
 
     @of_group(none)

@@ -353,7 +353,7 @@ class StageReading:
 
     @computed
     def line_counts(self) -> Mapping[str, tuple[LineCount, ...]]:
-        """Region → waits, barriers and scratch accesses by source line; last stage only."""
+        """Region → instructions by kind and source line; last stage only."""
         return self.order.by_region(count_by_line) if self.is_last else {}
 
     @computed

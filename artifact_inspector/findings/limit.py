@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings._rule import Finding, Severity, describe_region, find_dots
-from artifact_inspector.hardware.peaks import PEAK_TYPES, find_peaks
+from artifact_inspector.findings._rule import Finding, Severity
+from artifact_inspector.findings.code_cost import find_code_cost
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 
@@ -24,7 +24,7 @@ class LimitedBy(StringEnum):
 
     FINDING = "finding"
     WORK = "work"
-    """FLOP and bytes of its main loop, compared with the peak rates of its target."""
+    """Instructions, FLOP and bytes of its main loop, compared with the peak rates of its target."""
     UNKNOWN = "unknown"
 
 
@@ -52,7 +52,7 @@ class Limit:
 
 
 def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
-    """The most important finding; without one, the limit by FLOP and bytes; else `unknown`."""
+    """The most important finding; without one, what the code shows to cost most; else `unknown`."""
     first = find_first(find_findings(kernel), launch)
     if first is not None:
         lead, remark = "What limits it" if first.severity is Severity.WARNING else "First to look at", first.remark
@@ -77,28 +77,11 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
 
 
 def _of_work(kernel: KernelFacts) -> Limit | None:
-    """Whether memory or arithmetic bounds the main loop on the product that represents the target."""
-    region, target = kernel.principal, kernel.artifact.target
-    work = None if region is None else kernel.intensity(region)
-    product = None if target is None else target.gpu.product
-    peaks = None if product is None else find_peaks(product.name)
-    if region is None or work is None or peaks is None:
+    """What the code of its main loop costs most."""
+    cost = find_code_cost(kernel)
+    if cost is None:
         return None
-    ridge = peaks.ridge(PEAK_TYPES.get(work.element, ""))
-    if ridge is None:
-        return None
-    ratio = work.flop_per_byte
-    bound = (
-        f"memory bounds it unless caches serve {1 - ratio / ridge:.0%} of its loads"
-        if ratio < ridge
-        else "its matrix work bounds it, even if no cache serves a load"
-    )
-    description = (
-        f"{describe_region(region)} does {ratio:.3g} FLOP per loaded byte ({work.flop} for {work.loaded} B), "
-        f"but {peaks.product} can do {ridge:.0f} while one byte is loaded: {bound}"
-    )
-    stage, lines, sources = find_dots(kernel, region)
-    return Limit(LimitedBy.WORK, "By its work", description, "", stage, lines, sources)
+    return Limit(LimitedBy.WORK, "Costliest in the code", cost.description, "", cost.stage, cost.lines, cost.sources)
 
 
 def _describe_no_limit(kernel: KernelFacts) -> str:

@@ -30,11 +30,6 @@ class Peaks:
         """
         return next(((wider, self.flops[wider]) for wider in _WIDER_TYPES[element_type] if wider in self.flops), None)
 
-    def ridge(self, element_type: str) -> float | None:
-        """Arithmetic intensity of the roofline's ridge point in FLOP per byte; None if unknown."""
-        peak = self.peak_for_type(element_type) if element_type in _WIDER_TYPES else None
-        return None if peak is None else peak[1] / self.bandwidth
-
 
 _WIDER_TYPES = {
     "fp4": ("fp4", "fp16", "fp32"),
@@ -43,13 +38,6 @@ _WIDER_TYPES = {
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-PEAK_TYPES = {
-    "f16": "fp16",
-    "bf16": "fp16",
-    "f32": "tf32",
-    **dict.fromkeys(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"), "fp8"),
-}
-"""Element type of a dot → the type of its peak; 32-bit operands of a matrix unit are `tf32`."""
 
 
 def peak_type(type_name: str) -> str:

@@ -58,6 +58,11 @@ class MatrixOp(NamedTuple):
         return a, b
 
     @property
+    def accumulator(self) -> str:
+        """Element type of the result."""
+        return self.types.partition("→")[2]
+
+    @property
     def shape(self) -> str:
         """`m16n8k16`, followed by the number of products if one issue computes several."""
         return f"m{self.m}n{self.n}k{self.k}" + (f"×{self.blocks}" if self.blocks > 1 else "")

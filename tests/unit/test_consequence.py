@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -112,7 +113,8 @@ def test_a_comparison_begins_with_the_side_that_cannot_be_launched() -> None:
     [
         ("3.6.0/sm_80/register_spill", "What limits it: "),
         ("3.6.0/sm_80/flash_attention", "First to look at: "),
-        ("3.6.0/sm_80/layer_norm", "No finding says what limits this kernel."),
+        ("3.6.0/sm_80/layer_norm", "Costliest in the code: "),
+        ("3.6.0/sm_80/no_line_info", "No finding says what limits this kernel."),
     ],
 )
 def test_a_story_begins_with_what_limits_the_kernel(name: str, said: str) -> None:
@@ -130,18 +132,50 @@ def test_spills_come_before_all_but_a_launch_that_fails() -> None:
     assert limit.sentence == f"What limits it: {limit.description}"
 
 
-def test_without_a_finding_its_work_says_what_bounds_a_loop() -> None:
-    """64×64×32 in f16: 2·64·64·32 FLOP on (64 + 64)·32·2 B, against 312 TFLOP/s and 2039 GB/s of an A100."""
+def test_without_a_finding_its_code_says_what_costs_most() -> None:
+    """A 64×64×32 dot of f16: 2·64·64·32 FLOP, (64 + 64)·32·2 B; an A100 has 1024 multiply-adds per SM and cycle."""
     limit = find_limit(saved("3.6.0/sm_80/fused_linear").facts)
-    assert limit.by is LimitedBy.WORK
-    assert "32 FLOP per loaded byte (262144 for 8192 B)" in limit.description
-    assert "A100 80GB SXM can do 153" in limit.description  # 312e12 ÷ 2.039e12
-    assert "unless caches serve 79% of its loads" in limit.description  # 1 - 32 ÷ 153
+    assert (limit.by, limit.lead) == (LimitedBy.WORK, "Costliest in the code")
+    assert limit.description.startswith("loop@39: the dot at fused_linear.py:44. Cycles per CTA and iteration")
+    assert f"{64 * 64 * 32 / 1024:.0f} of the matrix unit" in limit.description
+    bytes_per_cycle = 2.039e12 / (108 * 1.41e9)
+    assert f"{8192 / bytes_per_cycle:.0f} for 8192 B of device memory" in limit.description
     assert limit.sources == ("fused_linear.py:44",)
 
 
-def test_a_kernel_without_findings_and_dots_is_not_judged() -> None:
-    limit = find_limit(saved("3.6.0/sm_80/layer_norm").facts)
+@pytest.mark.parametrize(
+    ("name", "said", "sources"),
+    [
+        ("3.6.0/sm_80/copy", "the loads and stores at copy.py:11", ("copy.py:11",)),
+        ("3.6.0/sm_80/shared_operands", "shared_operands.py:20 has ", ("shared_operands.py:20",)),
+        ("3.6.0/sm_80/causal", "no line stands out", ("causal.py:31 via :53",)),
+    ],
+)
+def test_the_line_is_that_of_the_busiest_unit(name: str, said: str, sources: tuple[str, ...]) -> None:
+    limit = find_limit(saved(name).facts)
+    assert said in limit.description
+    assert tuple(map(str, limit.sources)) == sources
+
+
+@pytest.mark.parametrize("name", ["3.6.0/sm_80/softmax", "3.6.0/sm_90/matmul_grouped", "3.6.0/gfx942/layer_norm"])
+def test_the_instructions_of_the_headline_are_those_of_the_file(name: str) -> None:
+    """Every line of the region in the text that is an instruction, without those of other kinds."""
+    kernel = saved(name).facts
+    last, principal = kernel.last, kernel.principal
+    assert last is not None
+    assert principal is not None
+    region = last.region(principal)
+    assert region is not None
+    by_kind: Counter[str] = Counter()
+    for line in last.work[principal].code_lines:
+        by_kind[line.kind] += line.instructions
+    assert dict(by_kind) == {kind: count for kind, count in region.counts.items() if count}
+    total = sum(count for kind, count in by_kind.items() if kind not in ("other", "branch", "schedule_hint"))
+    assert f" to issue {total} instructions" in find_limit(kernel).description
+
+
+def test_a_kernel_without_source_lines_is_not_judged() -> None:
+    limit = find_limit(saved("3.6.0/sm_80/no_line_info").facts)
     assert (limit.by, limit.code, limit.lines) == (LimitedBy.UNKNOWN, "", ())
 
 

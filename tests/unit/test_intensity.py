@@ -6,7 +6,6 @@ import pytest
 from saved import saved
 
 from artifact_inspector.analysis.resources.intensity import Intensity
-from artifact_inspector.hardware.peaks import find_peaks
 
 
 @pytest.mark.parametrize(
@@ -27,10 +26,3 @@ def test_two_matmuls_load_8192_and_10240_bytes_for_the_same_flop(path: str, load
 
 def test_a_region_without_dots_has_none() -> None:
     assert saved("3.6.0/sm_80/layer_norm").facts.intensity("straight") is None
-
-
-def test_a_device_turns_from_memory_to_arithmetic_at_its_ridge() -> None:
-    peaks = find_peaks("NVIDIA H200")
-    assert peaks is not None
-    assert peaks.ridge("fp16") == pytest.approx(989.5e12 / 4.8e12)
-    assert peaks.ridge("int8") is None

@@ -15,7 +15,11 @@ from artifact_inspector.analysis.order.loop_matching import match_loops
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, OrderVerdict, RegionKind, SourceLine, Trait
 
-_TRIP_KINDS = frozenset({EventKind.WAIT, EventKind.BARRIER, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE})
+_ALL_KINDS = frozenset(EventKind)
+TRIP_KINDS = frozenset(
+    kind.count_name for kind in (EventKind.WAIT, EventKind.BARRIER, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
+)
+"""Kinds that every iteration pays for, whatever else it does: waits, barriers and accesses to scratch memory."""
 
 
 class _LoopShare(Enum):
@@ -103,8 +107,8 @@ class LineCount:
 
 
 def count_by_line(code: FunctionCode, region: Region) -> tuple[LineCount, ...]:
-    """The instructions of a region that wait or access a thread's own memory, in the order of the text."""
-    instructions = [code.instructions[index] for index in find_in_region(code, region, _TRIP_KINDS)]
+    """The instructions of a region by kind and source line, in the order of the text."""
+    instructions = [code.instructions[index] for index in find_in_region(code, region, _ALL_KINDS)]
     counts = Counter((one.kind.count_name, source_of(one.location)) for one in instructions)
     return tuple(LineCount(kind, source, count) for (kind, source), count in counts.items())
 
