@@ -109,13 +109,16 @@ class _LoopHistory:
             phase = expected_phase if expected_phase in matching_phases else matching_phases[0]
             if phase == expected_phase or len(matching_phases) == 1 or len(changes) >= period:
                 return self.proven_changes[phase:] + self.proven_changes[:phase], irregular
-        period = _find_period([change.key for change in changes])
+        known_period, period = period, _find_period([change.key for change in changes])
+        if period and len(changes) < period + known_period:
+            return [], irregular  # the loop was in another rhythm: one repetition may be a coincidence
         if period or len(changes) < FEWEST_ITERATIONS or not self.may_settle:
             return changes[-period:] if period else [], irregular
         names = dict.fromkeys(name for change in changes for name in change.increments)
         newly_irregular = {name for name in names if not _find_period([change.key.get(name) for change in changes])}
         changes = [change.without(newly_irregular) for change in changes]
-        return changes[-_find_period([change.key for change in changes]) :], irregular | newly_irregular
+        period = _find_period([change.key for change in changes])
+        return changes[-period:] if period else [], irregular | newly_irregular
 
 
 def _find_period(sequence: Sequence[object]) -> int:
