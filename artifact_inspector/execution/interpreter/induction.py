@@ -170,7 +170,7 @@ class IterationHypothesis:
                 return proven
             if self._chain_irregular(speculative):
                 proven = self._count_proven(speculative, initial_state)
-                if proven >= FEWEST_ITERATIONS or not self.mispredicted or not allows_rerun:
+                if proven >= min(FEWEST_ITERATIONS, self.count) or not self.mispredicted or not allows_rerun:
                     break
                 self._make_irregular(speculative)
         else:
@@ -258,7 +258,7 @@ class IterationHypothesis:
                 select_rows(self.predicted[name].all_values, later_rows) if is_predicted else initial_state.get(name)
             )
             agreed = self._count_agreeing(ended.get(name), expected)
-            if agreed < FEWEST_ITERATIONS:
+            if agreed < min(FEWEST_ITERATIONS, self.count):
                 self.mispredicted.append(name)
             proven = min(proven, agreed)
         if not proven:

@@ -188,26 +188,30 @@ def _run_proven(
     machine: Machine, loop: _LoopHistory, changes: list[StateChange], irregular: set[StateName], most_iterations: int
 ) -> bool:
     """Run as many iterations as can be proven, from the beginning of one; whether there were any."""
-    completed, expected = 0, loop.proven_iterations - loop.observed_iterations
+    completed, expected, has_diverged = 0, loop.proven_iterations - loop.observed_iterations, False
+    fewest = FEWEST_ITERATIONS
     while True:
-        count = min(most_iterations, expected - completed if expected > completed else most_iterations)
+        remaining = max(fewest, expected - completed) if expected > completed else most_iterations
+        count = min(most_iterations, remaining)
         phase = completed % len(changes)
         rotated_changes = changes[phase:] + changes[:phase]
         has_many_lanes = count * machine.rows * machine.threads > MOST_LANES
         arrays = loop.steps_taken // _STEPS_PER_ARRAY if has_many_lanes else sys.maxsize
         steps = _STEP_MARGIN * loop.steps_taken
         hypothesis = IterationHypothesis(machine, rotated_changes, count, steps, arrays, irregular)
-        proven = hypothesis.run(allows_rerun=loop.may_settle) if count >= FEWEST_ITERATIONS else 0
+        proven = hypothesis.run(allows_rerun=loop.may_settle) if count >= fewest else 0
         if hypothesis.irregular:
-            loop.settle_failures += 1 if proven < FEWEST_ITERATIONS else -1 if proven == count else 0
-        if FEWEST_ITERATIONS <= proven < count:
-            expected = completed + proven
+            loop.settle_failures += 1 if proven < fewest else -1 if proven == count else 0
+        if fewest <= proven < count:
+            expected, has_diverged = completed + proven, True
         elif proven < count:
             break
         else:
-            completed += count
+            completed, fewest = completed + count, 2
             if completed == expected:
-                break
+                if has_diverged:
+                    break
+                expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
         loop.proven_changes, loop.proven_after, loop.failures, loop.proven_iterations = (
             changes,
