@@ -298,6 +298,38 @@ def test_ctas_that_go_round_differently_often(ctas: int, monkeypatch: pytest.Mon
     assert_same(run(body, ctas, LoopAccelerator(), monkeypatch), run(body, ctas, None, monkeypatch), joined=True)
 
 
+TILES = """
+    .L_1:
+    ISETP.GT.AND P2, PT, R5, 0x1, PT
+    IADD3 R6, R5, 0x1, RZ
+    SEL R5, R6, RZ, !P2
+    IMAD R7, R5, 0x404, R10
+    LDG.E R4, desc[UR4][R2.64]
+    STS.128 [R7], R12
+    IADD3 R2, P0, R2, 0x10, RZ
+    IADD3.X R3, RZ, R3, RZ, P0, !PT
+    IADD3 R8, R8, 0x1, RZ
+    ISETP.NE.AND P3, PT, R8, 0x28, PT
+    @P3 BRA `(.L_4)
+    MOV R8, RZ
+    IADD3 R9, R9, 0x1, RZ
+    IMAD R11, R9, R9, RZ
+    IMAD R11, R11, -0x8, RZ
+    IADD3 R2, R2, R11, RZ
+    .L_4:
+    ISETP.LT.AND P1, PT, R9, 0xa, PT
+    @P1 BRA `(.L_1)
+"""
+"""Ten tiles of forty trips around a ring of three buffers; the next tile begins where no sum leads."""
+
+
+@pytest.mark.parametrize("ctas", [1, 2, MANY])
+def test_most_trips_of_every_tile_run_side_by_side(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(TILES, ctas, LoopAccelerator(), monkeypatch)
+    assert_same(found, run(TILES, ctas, None, monkeypatch))
+    assert sum(found.proven) >= 0.85 * 10 * 40
+
+
 START = """
     IMAD R6, R0, 0x4, RZ
     STS [R6], R0

@@ -19,12 +19,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from artifact_inspector.execution.interpreter.affine import is_affine_worthwhile
 from artifact_inspector.execution.interpreter.counters import StepLimitReached
 from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
 from artifact_inspector.execution.interpreter.global_memory import Journal, OrderDependent
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
     Register,
+    as_array_value,
     has_unknown_bits,
     materialize,
     select_rows,
@@ -49,6 +51,7 @@ from artifact_inspector.execution.interpreter.values import (
     Known,
     UnknownValue,
     Value,
+    in_affine_form,
     missing_inputs_of,
     unknown_bits_of,
 )
@@ -221,7 +224,14 @@ class IterationHypothesis:
         machine, rows = self.machine, np.arange(self.count * self.machine.rows)
         begins = {name: select_rows(register.all_values, rows) for name, register in self.predicted.items()}
         begins |= {name: values for name, values in self.irregular.items() if values is not None}
-        trial = machine.derive(machine.tile(self.count, begins), _SpeculativeMachine, uses_affine=machine.uses_affine)
+        uses_affine = is_affine_worthwhile(len(rows), machine.threads)
+        if uses_affine and not machine.uses_affine:
+            own_rows = rows % machine.rows
+            for name, register in machine.registers.items():
+                if name not in begins and not isinstance(register, LanePartition):
+                    begins[name] = select_rows(in_affine_form(register, machine.shape), own_rows)
+        state = machine.tile(self.count, begins)
+        trial = machine.derive(state, _SpeculativeMachine, uses_affine=uses_affine)
         trial.counters = machine.counters.speculative_copy(self.step_limit)
         trial.registers = RecordedRegisters(trial.registers)
         trial.shared_memory.byte_limit, trial.remaining_arrays = MOST_SHARED_BYTES, self.array_limit
@@ -314,7 +324,10 @@ class IterationHypothesis:
         def final_value(name: StateName, end_value: Register) -> Register:
             if name in self.predicted and name in self.carried_names:
                 return self.predicted[name].final_value
-            return old_state[name] if end_value is initial_state.get(name) else select_rows(end_value, last_rows)
+            if end_value is initial_state.get(name):
+                return old_state[name]
+            last = select_rows(end_value, last_rows)
+            return last if machine.uses_affine else as_array_value(last)
 
         machine.registers = {name: final_value(name, end_value) for name, end_value in dict(trial.registers).items()}
         machine.shared_memory.missing_inputs |= trial.shared_memory.missing_inputs

@@ -134,6 +134,8 @@ class LoopAccelerator:
 
     def __init__(self) -> None:
         self._loops: dict[int, _LoopHistory] = {}
+        self._few_arrays = True
+        """Whether iterations of a few CTAs hold few registers that are not affine in iterations and lanes."""
 
     def for_other_ctas(self) -> LoopAccelerator:
         """A copy for other CTAs: it keeps what was learned and drops the current state."""
@@ -156,7 +158,8 @@ class LoopAccelerator:
 
     def at_loop_header(self, machine: Machine) -> None:
         """Handle a machine whose lanes are all back at a loop header."""
-        is_mostly_affine = machine.uses_affine and machine.counters.arrays * _STEPS_PER_ARRAY <= machine.counters.spent
+        is_mostly_affine = machine.counters.arrays * _STEPS_PER_ARRAY <= machine.counters.spent
+        is_mostly_affine = is_mostly_affine and (machine.uses_affine or self._few_arrays)
         most_iterations = (MOST_AFFINE_LANES if is_mostly_affine else MOST_LANES) // (machine.rows * machine.threads)
         if most_iterations >= FEWEST_ITERATIONS:
             most_iterations = min(
@@ -178,7 +181,12 @@ class LoopAccelerator:
             loop.sequential_iterations -= 1
             return
         changes, irregular = loop.predict_changes()
-        if changes and not _run_proven(machine, loop, changes, irregular, most_iterations):
+        most_array_iterations = MOST_LANES // (machine.rows * machine.threads)
+        has_run = not changes or _run_proven(machine, loop, changes, irregular, most_iterations)
+        if not has_run and not machine.uses_affine and most_iterations > most_array_iterations:
+            self._few_arrays = False
+            has_run = _run_proven(machine, loop, changes, irregular, most_array_iterations)
+        if not has_run:
             loop.settled_names = set()
             loop.failures += 1
             loop.sequential_iterations = min(1 << loop.failures, 64)
