@@ -140,14 +140,12 @@ class LoopAccelerator:
     def for_other_ctas(self) -> LoopAccelerator:
         """A copy for other CTAs: it keeps what was learned and drops the current state."""
         accelerator = LoopAccelerator()
+        accelerator._few_arrays = self._few_arrays
         for header, loop in self._loops.items():
             history = accelerator._loops[header] = _LoopHistory()
-            history.failures, history.proven_iterations, history.carried_names = (
-                loop.failures,
-                loop.proven_iterations,
-                loop.carried_names,
-            )
-            history.settled_names, history.settle_failures = loop.settled_names, loop.settle_failures
+            history.failures, history.proven_iterations = loop.failures, loop.proven_iterations
+            history.carried_names, history.settled_names = loop.carried_names, loop.settled_names
+            history.settle_failures = loop.settle_failures
             if all(
                 not isinstance(added, np.ndarray) or len(added) == 1
                 for change in loop.proven_changes
@@ -199,15 +197,14 @@ def _run_proven(
     completed, expected, has_diverged = 0, loop.proven_iterations - loop.observed_iterations, False
     fewest = FEWEST_ITERATIONS
     while True:
-        remaining = max(fewest, expected - completed) if expected > completed else most_iterations
-        count = min(most_iterations, remaining)
+        count = min(most_iterations, max(fewest, expected - completed) if expected > completed else most_iterations)
         phase = completed % len(changes)
         rotated_changes = changes[phase:] + changes[:phase]
         has_many_lanes = count * machine.rows * machine.threads > MOST_LANES
         arrays = loop.steps_taken // _STEPS_PER_ARRAY if has_many_lanes else sys.maxsize
         steps = _STEP_MARGIN * loop.steps_taken
         hypothesis = IterationHypothesis(machine, rotated_changes, count, steps, arrays, irregular)
-        proven = hypothesis.run(allows_rerun=loop.may_settle) if count >= fewest else 0
+        proven = hypothesis.run(allows_rerun=loop.may_settle)
         if hypothesis.irregular:
             loop.settle_failures += 1 if proven < fewest else -1 if proven == count else 0
         if fewest <= proven < count:
@@ -221,12 +218,8 @@ def _run_proven(
                     break
                 expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
-        loop.proven_changes, loop.proven_after, loop.failures, loop.proven_iterations = (
-            changes,
-            loop.observed_iterations,
-            0,
-            loop.observed_iterations + completed,
-        )
+        loop.proven_changes, loop.proven_after, loop.failures = changes, loop.observed_iterations, 0
+        loop.proven_iterations = loop.observed_iterations + completed
         loop.settled_names = set(hypothesis.irregular)
         loop.reset()
     return completed > 0
