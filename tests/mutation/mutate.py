@@ -208,8 +208,7 @@ class Driver:
             tests = [test for test in chosen.tests if test.partition("::")[0] in files]
             end = self.apart(mutant, Plan(tests, min(chosen.seconds, self.asked.seconds)))
         if end in items and self.forked(None, [items[end]], living, kept) == end:  # it fails without a fault, too
-            self.reach.seconds.pop(end)
-            return self.end_of(mutant, items, living, kept)
+            return self.end_of(mutant, {test: item for test, item in items.items() if test != end}, living, kept)
         took = {"tests": len(chosen.tests), "planned": round(chosen.seconds, 1)}
         row = {**mutant._asdict(), "end": end, **took, "wall": round(time.monotonic() - began, 1)}
         with self.out.open("a", encoding="utf-8") as log:
