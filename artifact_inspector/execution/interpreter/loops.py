@@ -61,6 +61,8 @@ class _LoopHistory:
         """Proven changes of the state, repeated cyclically."""
         self.proven_after = 0
         """Iterations that had been observed before the first of these."""
+        self.matched_changes = MOST_PERIOD
+        """Changes that must be as in that proof before it is relied on: fewer after each success."""
         self.proven_iterations = 0
         """Consecutive iterations of that proof; 0 if there is none."""
         self.reset()
@@ -101,7 +103,7 @@ class _LoopHistory:
             for phase in range(period)
             if all(
                 change.key == self.proven_changes[(phase - distance) % period].key
-                for distance, change in enumerate(reversed(changes[-period:]), 1)
+                for distance, change in enumerate(reversed(changes[-min(period, self.matched_changes) :]), 1)
             )
         ]
         if matching_phases:
@@ -185,7 +187,7 @@ class LoopAccelerator:
             self._few_arrays = False
             has_run = _run_proven(machine, loop, changes, irregular, most_array_iterations)
         if not has_run:
-            loop.settled_names = set()
+            loop.settled_names, loop.matched_changes = set(), MOST_PERIOD
             loop.failures += 1
             loop.sequential_iterations = min(1 << loop.failures, 64)
 
@@ -219,6 +221,7 @@ def _run_proven(
                 expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
         loop.proven_changes, loop.proven_after, loop.failures = changes, loop.observed_iterations, 0
+        loop.matched_changes = max(1, min(loop.matched_changes, len(changes)) - 1)
         loop.proven_iterations = loop.observed_iterations + completed
         loop.settled_names = set(hypothesis.irregular)
         loop.reset()
