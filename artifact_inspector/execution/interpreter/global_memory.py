@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
@@ -182,9 +181,15 @@ def _mark_evenly(marks: NDArray[np.uint8], intervals: Intervals, shifts: IntArra
     if len(stops) * _FEWEST_SHIFTS > len(shifts):
         return False
     firsts = np.append(0, stops[:-1])
+    starts, lengths = intervals.starts.tolist(), (intervals.stops - intervals.starts).tolist()
+    pitches = np.unique(np.diff(intervals.starts)).tolist() or [0]
+    if len(pitches) == 1 and len(set(lengths)) == 1:  # a tile: rows at one distance
+        boxes = [(starts[0], (len(starts), lengths[0]))]
+    else:
+        boxes = [(start, (1, length)) for start, length in zip(starts, lengths, strict=True)]
     for first, count in zip(shifts[firsts].tolist(), (stops - firsts).tolist(), strict=True):
-        for start, stop in zip(intervals.starts.tolist(), intervals.stops.tolist(), strict=True):
-            as_strided(marks[first + start :], (count, stop - start), (distance, 1))[...] = 1
+        for start, shape in boxes:
+            np.ndarray((count, *shape), np.uint8, marks, first + start, (distance, pitches[0], 1))[...] = 1
     return True
 
 
