@@ -8,6 +8,7 @@ divided equally among its warps.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ OFF_TRACE_SHARE = 0.05
 class StallReason(Enum):
     """Why a warp does not issue its next instruction, in Nsight Compute's terms."""
 
+    __hash__ = object.__hash__  # a key of hot dictionaries: that of Enum is Python code
+
     LONG_SCOREBOARD = "long scoreboard"
     """Waits for global or local memory, or for an asynchronous copy."""
     SHORT_SCOREBOARD = "short scoreboard"
@@ -67,6 +70,8 @@ class StallReason(Enum):
 
 class Activity(Enum):
     """What a warp does, or waits for."""
+
+    __hash__ = object.__hash__  # a key of hot dictionaries: that of Enum is Python code
 
     LOADS = "global memory: issuing loads, copies, stores"
     MATRIX = "matrix products: issuing, waiting for results"
@@ -166,14 +171,15 @@ class _ResidentWarp(WarpState):
             if self.scoreboard_ready[scoreboard] > until:
                 until, activity = self.scoreboard_ready[scoreboard], self.scoreboard_activities[scoreboard]
                 reason = self.scoreboard_reasons[scoreboard]
-        memory, products = (Activity.MEMORY, StallReason.LONG_SCOREBOARD), (Activity.MATRIX, StallReason.GMMA)
-        groups, groups_left, group_wait = {
-            SchedulingEffect.WAITS_FOR_COPIES: (self.copy_groups, cost.groups_left, memory),
-            SchedulingEffect.WAITS_FOR_PRODUCTS: (self.product_groups, cost.groups_left, products),
-            SchedulingEffect.WAITS_FOR_BULK: (self.bulk_copies, max(len(self.bulk_copies) - 1, 0), memory),
-        }.get(cost.effect, ([], 0, (activity, reason)))
+        groups, groups_left, wait = self.copy_groups, sys.maxsize, (Activity.MEMORY, StallReason.LONG_SCOREBOARD)
+        if cost.effect is SchedulingEffect.WAITS_FOR_COPIES:
+            groups_left = cost.groups_left
+        elif cost.effect is SchedulingEffect.WAITS_FOR_PRODUCTS:
+            groups, groups_left, wait = self.product_groups, cost.groups_left, (Activity.MATRIX, StallReason.GMMA)
+        elif cost.effect is SchedulingEffect.WAITS_FOR_BULK:
+            groups, groups_left = self.bulk_copies, max(len(self.bulk_copies) - 1, 0)
         if len(groups) > groups_left and groups[-1 - groups_left] > until:
-            until, (activity, reason) = groups[-1 - groups_left], group_wait
+            until, (activity, reason) = groups[-1 - groups_left], wait
         room_at = self.units.free_at.get("lsu", 0.0) - LSU_QUEUE_CYCLES
         if cost.unit == "lsu" and room_at > until:
             until, activity = room_at, _activity_of(cost)
