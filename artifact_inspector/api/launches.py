@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.api.workloads import is_reference, kept_workload
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.compiling.ask.manifest import read_launches_below
@@ -339,7 +340,9 @@ def predict_launches(
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
             prediction = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
             has_serial_atomics = prediction.time is not None and prediction.counters.global_atomic_instructions
-            partitions = inspect_artifact(entry, None, lambda kernel: kernel.partitions).partitions
+            partitions: Sequence[PartitionFacts] = ()
+            if prediction.has_matrix_products and not prediction.is_amd:
+                partitions = inspect_artifact(entry, None, lambda kernel: kernel.partitions).partitions
             may_repeat = sum(bool(partition.matrix) for partition in partitions) > 1
             if prediction.is_amd or has_serial_atomics or may_repeat:
                 candidate = RankingCandidate(entry, pairs[index][1], entry.constants)
@@ -347,9 +350,9 @@ def predict_launches(
                 time = prediction.time
                 if prediction.is_amd and time is None:
                     time = modelled_time(model)
-                elif time is not None:
+                elif time is not None and has_serial_atomics:
                     time = with_serial_atomics(time, model)
-                repeated = tuple(one.reason for one in find_repeated_work(model))
+                repeated = tuple(one.reason for one in find_repeated_work(model)) if may_repeat else ()
                 notes = (*prediction.notes, *(f"{reason[0].upper()}{reason[1:]}." for reason in repeated))
                 prediction = replace(prediction, time=time, repeats_work=bool(repeated), notes=notes)
             predictions[index] = prediction

@@ -39,10 +39,12 @@ def kept_workload(entry: Artifact) -> tuple[LaunchRequest, ...]:
     """The launches of a reference kernel's workload, captured once: the user's cache directory keeps their record."""
     root = None if is_disabled(INDEX_VARIABLE) else user_cache()
     if root is not None:
-        spec = find_spec(REFERENCE_KERNELS[str(entry.requested_kernel)])
-        source = b"" if spec is None or spec.origin is None else Path(spec.origin).read_bytes()
-        state = f"{entry.target} {entry.triton_version} {sys.version}".encode() + source
-        directory = root / "workloads" / index_key(state, b"workload").hex()[:_NAME_LENGTH]
+        spec = find_spec(module := REFERENCE_KERNELS[str(entry.requested_kernel)])
+        # a kernel may import others: the record depends on all of them, and on the code that captures it
+        sources = () if spec is None or spec.origin is None else sorted(Path(spec.origin).parent.glob("*.py"))
+        state = f"{module} {entry.target} {entry.triton_version} {sys.version}{_PROGRAM}".encode()
+        key = index_key(state + b"".join(source.read_bytes() for source in sources), b"workload", part="compiling")
+        directory = root / "workloads" / key.hex()[:_NAME_LENGTH]
         if rows := list(read_launches(directory)):
             return parse_recorded(rows, directory)
     with scratch_directory() as scratch:

@@ -36,6 +36,7 @@ from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
 from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.formats import format_of
+from artifact_inspector.formats.mlir.parser import PARTITIONS_OPCODE
 from artifact_inspector.model import LOADS, EventKind, Module, OrderVerdict, Stage
 
 Value = TypeVar("Value")
@@ -239,10 +240,11 @@ class KernelReading(KernelFiles):
     @computed
     def partitions(self) -> tuple[PartitionFacts, ...]:
         """Partitions of a warp-specialised kernel."""
-        ttgir, ptx = self.present(Stage.TTGIR), self.present(Stage.PTX)
-        if ttgir is None:
+        source = self.at(Stage.TTGIR).source
+        if source is None or PARTITIONS_OPCODE not in source.text:  # most kernels: nothing is parsed
             return ()
-        functions = ttgir.order.functions
+        ttgir, ptx = self.present(Stage.TTGIR), self.present(Stage.PTX)
+        functions = () if ttgir is None else ttgir.order.functions
         lowered = () if ptx is None else ptx.order.functions
         by_name = {function.name: function.code.function for function in lowered}
         return tuple(

@@ -65,14 +65,15 @@ def content_digest(artifact: Artifact) -> bytes | None:
 
 
 @cache
-def package_digest(*, is_portable: bool = False) -> bytes:
+def package_digest(*, is_portable: bool = False, part: str = "") -> bytes:
     """Digest of the version, and of the stamps of the package's own files.
 
     Args:
         is_portable: digest their contents, which are equal on every machine with the same release.
+        part: the folder of the package on which a value depends; empty for all of it.
     """
     digest = blake2b(__version__.encode(), digest_size=16)
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[1] / part
     for directory, folders, files in os.walk(root):
         folders.sort()
         for name in sorted(files):
@@ -84,12 +85,14 @@ def package_digest(*, is_portable: bool = False) -> bytes:
     return digest.digest()
 
 
-def index_key(state: bytes, purpose: bytes = b"", *, is_portable: bool = False) -> bytes:
+def index_key(state: bytes, purpose: bytes = b"", *, is_portable: bool = False, part: str = "") -> bytes:
     """The key in the index of what this package's code computes from files.
 
     Args:
         state: digest of the files.
         purpose: separates values of different kinds; empty for facts.
         is_portable: the key is the same on every machine.
+        part: the folder of the package that computes it; empty for the whole package.
     """
-    return blake2b(package_digest(is_portable=is_portable) + purpose + state, digest_size=32).digest()
+    package = package_digest(is_portable=is_portable, part=part)
+    return blake2b(package + purpose + state, digest_size=32).digest()

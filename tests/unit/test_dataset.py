@@ -133,7 +133,9 @@ def test_machines_share_rows_at_an_address(cache: Path, tmp_path: Path, monkeypa
     assert ("parsed 1 kernels" in first, len(stored)) == (True, 1)
     local_digest = digests.package_digest
     monkeypatch.setattr(  # another installation of the same release: files have other stamps
-        digests, "package_digest", lambda *, is_portable=False: local_digest(is_portable=True) if is_portable else b"x"
+        digests,
+        "package_digest",
+        lambda *, is_portable=False, **_: local_digest(is_portable=True) if is_portable else b"x",
     )
     assert "parsed 0 kernels" in export(cache, tmp_path / "b", "--index", address)
     stored[0].write_bytes(stored[0].read_bytes()[:-3])

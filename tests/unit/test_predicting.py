@@ -22,6 +22,7 @@ from artifact_inspector.execution.cta_order import CtaOrder, Wave
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_counters import CounterRange
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of, parse_recorded
+from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.tensor_values import MAX_INLINE_ELEMENTS
 from artifact_inspector.hardware.targets import parse_target
@@ -78,6 +79,32 @@ def test_a_workload_is_captured_once_for_each_target(tmp_path: Path, monkeypatch
     monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "off")
     workloads.kept_workload(entry)
     assert ran == ["sm_80", "sm_90", "sm_80"]
+
+
+@pytest.mark.parametrize(("changed", "times"), [("", 1), ("compiling", 2)])
+def test_a_workload_is_captured_again_only_after_a_change_of_what_captures_it(
+    changed: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "")
+    ran: list[str] = []
+
+    def run(entry: Artifact, out: Path) -> tuple[tuple[LaunchRequest, ...], tuple[()]]:
+        ran.append(str(entry.target))
+        out.mkdir(exist_ok=True)
+        add_to_manifest(out, (), [{"kernel": "k", "hash": "a" * 64, "grid": [2], "args": {"x": 1}}])
+        return parse_recorded(read_launches(out), out), ()
+
+    monkeypatch.setattr(workloads, "run_workload", run)
+    root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {}})
+    (entry,) = open_cache(root).entries
+    workloads.kept_workload(entry)
+    digest = digests.package_digest
+    monkeypatch.setattr(
+        digests, "package_digest", lambda **options: b"new" if options["part"] == changed else digest(**options)
+    )
+    workloads.kept_workload(entry)
+    assert len(ran) == times
 
 
 @pytest.mark.exhaustive

@@ -58,6 +58,8 @@ _BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
 _TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^()]*)\))?")
 _ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|tlx|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
 _WARPS = re.compile(r"num_warps\(\d+\)")
+PARTITIONS_OPCODE = ".warp_specialize"
+"""End of the opcode that starts partitions."""
 
 
 def sniff(text: str) -> bool:
@@ -184,7 +186,7 @@ class _MlirParser:
             self._open_region(results, opcode, text, index)
         elif kind is EventKind.BRANCH:
             self._parse_terminator(opcode, text, index)
-            if opcode.endswith(".warp_specialize"):
+            if opcode.endswith(PARTITIONS_OPCODE):
                 self._regions.append(OpenRegion(OpenRegionKind.SPECIALIZE, index, self._block))
         if len(self._regions) > self._max_nesting:
             self._log.reject(number, NESTING)
