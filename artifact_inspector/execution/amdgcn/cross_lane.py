@@ -26,6 +26,7 @@ from artifact_inspector.execution.interpreter.values import (
     broadcast_mask,
     broadcast_value,
     data_of,
+    is_entirely_unknown,
     move_lanes,
     unknown_bits_of,
     with_unknown_bits,
@@ -114,6 +115,9 @@ def _build_permute_lanes(statement: AmdgcnStatement, _meaning: OpcodeSemantics) 
         value = machine.resolve_active(value_reader(machine))
         if isinstance(addresses, UnknownValue):
             write(machine, UnknownValue(0, FULL, addresses.missing_inputs))
+            return
+        if exchange is _pull and is_entirely_unknown(value) and np.all(machine.active_mask):
+            write(machine, value)
             return
         lane = ((as_plain_array(addresses) + offset) >> 2) % machine.warp_size
         moved = move_lanes(lambda plane: exchange(machine, lane, plane), value)
