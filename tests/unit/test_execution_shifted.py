@@ -15,6 +15,7 @@ import pytest
 from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, to_affine
 from artifact_inspector.execution.interpreter.values import FULL, apply, as_signed, select_lanes
 from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 from artifact_inspector.execution.prediction import predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
@@ -78,6 +79,7 @@ def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:
 
 
 COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "3.6.0"
 
 
 @pytest.mark.parametrize("name", ["gemv", "softmax", "matmul", pytest.param("linear_scan", marks=pytest.mark.long)])
@@ -91,5 +93,19 @@ def test_ctas_count_together_what_they_count_lane_by_lane(name: str) -> None:
             simulate_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), runs_in_parallel=how), 50 << 20
         )
         for how in (True, False)
+    )
+    assert replace(found, shared_accesses=()) == replace(expected, shared_accesses=())
+
+
+@pytest.mark.parametrize(("target", "rows"), [("gfx942", 1000), ("gfx1100", 1024)])
+def test_ctas_of_amd_count_together_what_they_count_lane_by_lane(target: str, rows: int) -> None:
+    """A product whose last tiles are cut off, and one of whole tiles on waves of 32 lanes."""
+    (entry,) = open_cache(FIXTURES / target / "matmul_grouped").entries
+    loaded, depth = load_kernel(entry, None), 200
+    sizes = {"M": rows, "N": rows, "K": depth, "stride_am": depth, "stride_bk": rows, "stride_cm": rows}
+    tensors = {"a_ptr": Tensor((rows, depth), "fp16"), "b_ptr": Tensor((depth, rows), "fp16")}
+    launch = KernelLaunch((64, 1, 1), {**tensors, "c_ptr": Tensor((rows, rows), "fp16"), **sizes})
+    found, expected = (
+        predict_counters(simulate_launch(loaded, launch, runs_in_parallel=how), 50 << 20) for how in (True, False)
     )
     assert replace(found, shared_accesses=()) == replace(expected, shared_accesses=())

@@ -213,10 +213,11 @@ def _build_shift(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.Ste
     write = op.result_writer(statement, bits)
 
     def compute(value: Number, count: Number) -> Number:
-        v, amount = as_plain_array(value), as_plain_array(count & (bits - 1))
+        amount = as_plain_array(count & (bits - 1))
         if bits < 64:
-            v = as_plain_array(truncate(v, bits, is_signed=is_signed))
-            return (v << amount if is_left_shift else v >> amount) & ((1 << bits) - 1)
+            word = truncate(value, bits, is_signed=is_signed)
+            return (word << amount if is_left_shift else word >> amount) & ((1 << bits) - 1)
+        v = as_plain_array(value)
         if is_left_shift:
             return wrap_int64(v << amount)
         if is_signed:

@@ -42,6 +42,8 @@ def _planes(value: Value) -> tuple[Plain, Plain]:
 
 def _and(a: Value, b: Value) -> Value:
     """Bitwise and: a known 0 makes the result known."""
+    if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
+        return a & b
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     unknown_bits = (unknown & (other_data | other_unknown)) | (other_unknown & (data | unknown))
     return with_unknown_bits(data & other_data, unknown_bits & FULL, a, b)
@@ -49,12 +51,16 @@ def _and(a: Value, b: Value) -> Value:
 
 def _or(a: Value, b: Value) -> Value:
     """Bitwise or: a known 1 makes the result known."""
+    if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
+        return a | b
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     unknown_bits = (unknown & ~(other_data & ~other_unknown)) | (other_unknown & ~(data & ~unknown))
     return with_unknown_bits(data | other_data, unknown_bits & FULL, a, b)
 
 
 def _xor(a: Value, b: Value) -> Value:
+    if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
+        return a ^ b
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     return with_unknown_bits(data ^ other_data, (unknown | other_unknown) & FULL, a, b)
 

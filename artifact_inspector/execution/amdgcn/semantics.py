@@ -150,6 +150,7 @@ def _entry_instruction(function: Function, targets: Mapping[int, int]) -> int:
 def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, target: int | None) -> ProgramStep:
     statement = parse_statement(instruction.text)
     run, is_supported = _build_run(statement, instruction, target)
+    meaning = semantics_of(statement.base)
     frames = instruction.location
     return ProgramStep(
         at,
@@ -160,9 +161,21 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
         None if not frames else (frames[-1].file, frames[-1].line),
         run,
         lane_flop=_lane_flop(statement, instruction, module, wave),
+        accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
         kind=_step_kind(statement, instruction),
         is_supported=is_supported,
     )
+
+
+_AFFINE_ACTIONS = frozenset((
+    Action.ADD, Action.SUBTRACT, Action.SUBTRACT_FROM, Action.ADD_WITH_CARRY, Action.SUBTRACT_WITH_BORROW,
+    Action.MULTIPLY, Action.MULTIPLY_24, Action.MULTIPLY_ADD_24, Action.SHIFT_LEFT, Action.SHIFT_RIGHT,
+    Action.AND, Action.OR, Action.XOR, Action.AND_OR, Action.OR_OR, Action.ADD_ADD, Action.SHIFT_OR,
+    Action.SHIFT_ADD, Action.ADD_SHIFT, Action.XOR_ADD, Action.MOVE, Action.SELECT, Action.COMPARE,
+    Action.LOAD_BUFFER, Action.STORE_BUFFER, Action.LOAD_GLOBAL, Action.STORE_GLOBAL, Action.LOAD_SHARED,
+    Action.STORE_SHARED,
+))  # fmt: skip
+"""Actions that accept affine values: those that compute addresses, and those that access memory."""
 
 
 def _step_kind(statement: AmdgcnStatement, instruction: Instruction) -> StepKind:
