@@ -9,6 +9,7 @@ import pytest
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, join_words
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
@@ -18,7 +19,7 @@ from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
-from artifact_inspector.model.float_formats import FLOAT64, Rounding
+from artifact_inspector.model.float_formats import FLOAT64, NEAREST, Rounding
 from artifact_inspector.model.text import SourceText
 
 HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
@@ -30,6 +31,7 @@ def run(
     ctas: int = 1,
     tensors: dict[str, Tensor] | None = None,
     constants: dict[int, bytes] | None = None,
+    content: np.ndarray | None = None,
     **given: int,
 ) -> tuple[Machine, StepCounters, list[UnfinishedCtas]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
@@ -51,6 +53,9 @@ def run(
     values = [(name, launch.arguments[name]) for name in arguments]
     environment = SassEnvironment(program, launch, values, threads, names)
     memory = GlobalMemory(launch)
+    if content is not None:
+        memory.regions[0].content = content.view(np.uint8)
+        memory.values = LaunchValues(memory.regions, NEAREST)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
     environment.initialize(machine)
     ended = run_machines(machine)
@@ -169,6 +174,32 @@ def test_doubles_are_rounded_once_and_at_random_to_a_neighbour() -> None:
     assert not np.ptp(
         [Rounding(s).to_format(_multiply_add(a, 2.0 + 0 * a, 0 * a), FLOAT64) for s in (1, 2)], axis=0
     ).any()
+
+
+@pytest.mark.parametrize(
+    ("vector", "dtype", "words", "added"),
+    [
+        ("F32x4", np.float32, (0x3F800000, 0x40000000, 0xC0400000, 0x40800000), (1, 2, -3, 4)),
+        ("F32x2", np.float32, (0x3F800000, 0x40000000), (1, 2)),
+        ("F16x8", np.float16, (0x40003C00, 0xC2003C00, 0x3C003C00, 0x44003C00), (1, 2, 1, -3, 1, 1, 1, 4)),
+    ],
+)
+def test_an_atomic_on_a_vector_updates_each_element(
+    vector: str, dtype: type[np.floating], words: tuple[int, ...], added: tuple[int, ...]
+) -> None:
+    before = np.arange(32 * len(added)).astype(dtype)
+    moves = "\n".join(f"MOV R{8 + number}, {word:#x}" for number, word in enumerate(words))
+    machine, _, ended = run(
+        f"S2R R0, SR_TID.X\nMOV R2, c[0x0][0x210]\nMOV R3, c[0x0][0x214]\nIMAD.WIDE.U32 R2, R0, {4 * len(words):#x}, R2\n"
+        f"{moves}\nREDG.E.ADD.{vector}.RN.STRONG.GPU desc[UR4][R2.64], R8",
+        tensors={"x": Tensor(before.shape, before.dtype.name)},
+        content=before,
+    )
+    assert not ended
+    assert machine.memory.values is not None
+    after, known, _ = machine.memory.values.stored(machine.memory.regions[0].start, before.nbytes)
+    assert known.all()
+    assert after.view(dtype).tolist() == (before + np.tile(added, 32).astype(dtype)).tolist()
 
 
 @pytest.mark.parametrize("mask", [1 << number for number in range(7)] + [0, 0x55, 0x7F])
