@@ -12,6 +12,7 @@ from artifact_inspector.execution.launch import TENSOR_SPACING, KernelLaunch, Te
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs, find_product_work
+from artifact_inspector.memory_checks.divergence import find_diverged_warps
 from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
@@ -46,7 +47,7 @@ def check_launch(
     log = AccessLog(launch, checks_alignment=checks_alignment)
     run = simulate_launch(loaded, launch, limit=steps, observer=log)
     undecided = [*_describe_unknown(run)]
-    problems = [*find_out_of_bounds(run), *find_misaligned(log, run)]
+    problems = [*find_out_of_bounds(run), *find_misaligned(log, run), *find_diverged_warps(run)]
     suspects = find_suspects(run, log)
     if suspects:
         races, unresolved = _compare_ctas(run, suspects, steps)

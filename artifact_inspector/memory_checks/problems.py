@@ -25,6 +25,7 @@ class Check(str, Enum):
     MISSING_FENCE = "missing proxy fence"
     MBARRIER = "mbarrier error"
     DEADLOCK = "deadlock"
+    DIVERGED = "diverged warp"
     VALUE = "wrong value"
 
 
@@ -43,6 +44,7 @@ SUMMARIES = {
     Check.MISSING_FENCE: "Read by a tensor copy or matrix product without a proxy fence after the write",
     Check.MBARRIER: "Use of an mbarrier that is not valid, or too many arrivals",
     Check.DEADLOCK: "Warps that wait for an arrival that never comes",
+    Check.DIVERGED: "Matrix instruction or shuffle that a warp runs in parts",
     Check.VALUE: "Stored value that differs from that of Triton's interpreter by more than rounding",
 }
 """What an error of each kind is."""

@@ -65,7 +65,10 @@ def search_sizes(
     grid = grid_factors(launch, names, constants)
     failures: list[tuple[int, dict[int, int], MemoryProblem]] = []
     tried, undecided = 0, ""
+    limits = {value: value for value in constants.values() if type(value) is int}
     for sizes in _candidates(loaded, launch, names, tiles):
+        if any(sizes[value] > limits.get(value, sizes[value]) for value in names):
+            continue
         if tried >= _MOST_LAUNCHES:
             break
         changed = _with_sizes(launch, sizes, grid)
@@ -80,7 +83,7 @@ def search_sizes(
         if problem is not None:
             elements = sum(math.prod(tensor.shape) for tensor in changed.tensors.values())
             failures.append((elements, sizes, problem))
-    assumed = tuple(_describe_assumptions(loaded, launch, names, grid))
+    assumed = tuple(_describe_assumptions(loaded, launch, names, grid, constants))
     if not failures:
         return SizeSearch(tried, assumed, None, undecided or None), None
     _, sizes, problem = min(failures, key=lambda row: row[0])
@@ -89,17 +92,21 @@ def search_sizes(
 
 
 def size_names(launch: KernelLaunch, constants: Mapping[str, object]) -> dict[int, tuple[str, ...]]:
-    """Value of each size → the integer arguments that have it; constants of the kernel cannot change."""
-    extents = {extent for tensor in launch.tensors.values() for extent in tensor.shape}
+    """Value of each size → the integer arguments that have it, else the extent of a tensor, if the grid has it, too."""
+    places = {
+        extent: f"{name}.shape[{axis}]"
+        for name, tensor in launch.tensors.items()
+        for axis, extent in enumerate(tensor.shape)
+    }
     counts = {math.prod(tensor.shape) for tensor in launch.tensors.values()}
-    fixed = {value for value in constants.values() if type(value) is int}
     names: dict[int, tuple[str, ...]] = {}
     for name, value in launch.arguments.items():
         if not isinstance(value, int) or isinstance(value, bool) or name in constants or "stride" in name:
             continue
-        if value > 1 and value in extents | counts and value not in fixed:
+        if value > 1 and (value in places or value in counts):
             names[value] = (*names.get(value, ()), name)
-    return names
+    rows = {extent for extent in launch.grid if extent > 1 and extent in places} - names.keys() - {*constants.values()}
+    return names | {extent: (places[extent],) for extent in rows}
 
 
 def grid_factors(
@@ -111,7 +118,7 @@ def grid_factors(
     for extent in launch.grid:  # prefer sizes that no other dimension has
         used = {factor.size for factors in grid for factor in factors or ()}
         ordered = sorted(names, key=lambda size: size in used)
-        grid.append(_grid_factors(extent, {size: names[size] for size in ordered}, tiles))
+        grid.append(_grid_factors(extent, {size: names[size] for size in ordered}, tiles, is_first=not grid))
     return grid
 
 
@@ -131,13 +138,15 @@ def _candidates(
             yield {**recorded, value: number}
     for value in names:
         largest = max(math.prod(t.shape) for t in launch.tensors.values() if value in (*t.shape, math.prod(t.shape)))
-        number = min(-(-_BEYOND_INT32 * value // largest // 4096 + 1) * 4096, _LARGEST_INT32 // 4096 * 4096)
+        number = min(-(-_BEYOND_INT32 * value // (4096 * largest)) * 4096, _LARGEST_INT32 // 4096 * 4096)
         yield {**recorded, value: number}
-    for number in dict.fromkeys(wanted):
+    for number in dict.fromkeys(wanted) if len(names) > 1 else ():
         yield {value: -(-number // divisors[value]) * divisors[value] for value in names}
 
 
-def _grid_factors(extent: int, names: Mapping[int, Sequence[str]], tiles: Mapping[str, int]) -> list[GridFactor] | None:
+def _grid_factors(
+    extent: int, names: Mapping[int, Sequence[str]], tiles: Mapping[str, int], *, is_first: bool
+) -> list[GridFactor] | None:
     """Factors over sizes whose product is an extent of the grid; None if it does not depend on sizes."""
     factors = [GridFactor(size, tile, name) for size in names for name, tile in tiles.items()] + [
         GridFactor(size, 1, "") for size in names
@@ -149,7 +158,7 @@ def _grid_factors(extent: int, names: Mapping[int, Sequence[str]], tiles: Mappin
             if has_distinct_sizes and math.prod(factor.extent(recorded) for factor in chosen) == extent != 1:
                 return list(chosen)
     small = next((factor for factor in factors if factor.name and factor.extent(recorded) == extent == 1), None)
-    return [small] if small is not None and len(names) == 1 else None
+    return [small] if small is not None and len(names) == 1 and is_first else None
 
 
 def _with_sizes(
@@ -174,10 +183,9 @@ def _with_sizes(
             stride[axis] = step
             strides.setdefault(argument.strides[axis], step)
             step *= max(shape[axis], 1)
-        values = argument.values if shape == argument.shape else None
-        changed = replace(
-            argument, shape=shape, stride=tuple(stride) if is_dense else argument.stride, values=values, contents=None
-        )
+        stride_of_shape = tuple(stride) if is_dense else argument.stride
+        # indices and lengths in a tensor belong to the recorded sizes
+        changed = replace(argument, shape=shape, stride=stride_of_shape, values=None, contents=None)
         if changed.bytes > _MOST_BYTES:
             return None
         arguments[name] = changed
@@ -217,6 +225,7 @@ def _describe_assumptions(
     launch: KernelLaunch,
     names: Mapping[int, Sequence[str]],
     grid: Sequence[list[GridFactor] | None],
+    constants: Mapping[str, object],
 ) -> Iterator[str]:
     extents = []
     for extent, factors in zip(launch.grid, grid, strict=True):
@@ -227,6 +236,11 @@ def _describe_assumptions(
         if len(group) > 1:
             yield f"{' = '.join(group)} (both are {value:,} in the launch)"
     divisible = [p.argument for p in loaded.parameters if p.divisibility > 1 and p.type.startswith("i")]
+    yield from (
+        f"{group[0]} ≤ {value:,}, as a constant of this variant"
+        for value, group in names.items()
+        if value in constants.values()
+    )
     sizes = [name for name in divisible if any(name in group for group in names.values())]
     if sizes:
         yield f"{', '.join(sizes)} in multiples of 16: this variant was compiled for them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
+from artifact_inspector.memory_checks.divergence import find_diverged_warps
+from artifact_inspector.memory_checks.problems import Check
 from artifact_inspector.model import Stage
 from artifact_inspector.model.float_formats import FLOAT64, NEAREST, Rounding
 from artifact_inspector.model.text import SourceText
@@ -239,6 +242,40 @@ def divide(a: int, b: int) -> str:
 def test_integers_are_divided_by_way_of_floats_exactly(a: int, b: int) -> None:
     machine, _, _ = run(divide(a, b))
     assert value(machine, "R3") == a // b
+
+
+@pytest.mark.parametrize(
+    ("opcode", "barriers", "has_error"),
+    [
+        ("LDSM.16.M88.4 R4, [R9]", 0, True),
+        ("SHFL.BFLY PT, R4, R1, 0x1, 0x1f", 0, True),
+        ("LDSM.16.M88.4 R4, [R9]", 1, False),
+        ("SHFL.BFLY PT, R4, R1, 0x1, 0x1f", 1, False),
+        ("IADD3 R4, R1, 0x1, RZ", 0, False),
+    ],
+)
+def test_a_warp_that_runs_a_matrix_load_or_a_shuffle_in_parts_is_an_error(
+    opcode: str, barriers: int, has_error: bool
+) -> None:
+    begin, end = ("BSSY B0, `(.L_x_1)", "BSYNC B0") if barriers else ("NOP", "NOP")
+    machine, counters, ended = run(f"""
+        MOV R9, 0x100
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P0, PT, R0, 0x8, PT
+        {begin}
+        @P0 BRA `(.L_x_1)
+        MOV R1, 0x1
+        .L_x_1:
+        {end}
+        {opcode}
+        """)
+    assert not ended
+    launch = SimpleNamespace(loaded=SimpleNamespace(program=machine.program), counters=counters)
+    problems = find_diverged_warps(launch)
+    assert [(problem.check, problem.site.opcode) for problem in problems] == [
+        (Check.DIVERGED, opcode.split()[0])
+    ] * has_error
+    assert all("BRA at line" in problem.message for problem in problems)
 
 
 def test_a_value_that_is_the_same_in_all_lanes_is_one_number() -> None:

@@ -83,6 +83,13 @@ def test_an_exact_sum_has_no_tolerance_beyond_one_unit() -> None:
     assert _check(loaded, grid, nothing) == ValueCheck()  # both store nothing
 
 
+def test_values_of_an_amd_kernel_are_undecided() -> None:
+    x = np.arange(4096, dtype=np.float32)
+    arguments = {name: _tensor(x, x, "fp32") for name in ("x_ptr", "y_ptr", "out_ptr")}
+    check = _check(_load("3.6.0/gfx942/masked_add"), (8, 1, 1), {**arguments, "n": 4096})
+    assert check == ValueCheck(undecided=("values: the data of AMD kernels are not computed",))
+
+
 @pytest.mark.parametrize(
     "target", [pytest.param("sm_80", marks=pytest.mark.long), pytest.param("sm_90", marks=pytest.mark.exhaustive)]
 )
