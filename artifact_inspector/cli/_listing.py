@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCode, Selection
-from artifact_inspector.cli._loading import has_facts, make_timing_reader, open_selected, source_reader
+from artifact_inspector.cli._loading import cached_lookup, has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.kept_diagnosis import attach, read_kept_diagnoses
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import show, write
@@ -39,7 +40,15 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
     packs = is_list and len(artifacts) > 1
-    shown = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
+    kept = read_kept_diagnoses(artifacts, cached_lookup(None).index) if packs and not view.no_index else {}
+
+    view_row = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
+
+    def view_diagnosed(kernel: KernelFacts) -> None:
+        attach(kernel, kept)
+        view_row(kernel)
+
+    shown = view_diagnosed if kept else view_row
     inspected = opened.inspect(shown if is_list else None, index=not view.no_index, packs=packs)
     if stages or view.region is not None:
         inspected = (narrow(kernel, stages, view.region) for kernel in inspected)

@@ -105,9 +105,24 @@ def advise(
             left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin))
             with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+            _keep(pairs, diagnoses)
         _print_advice(diagnoses, searches, json=json)
         if apply:
             apply_first_patch(searches, kernel)
+
+
+def _keep(pairs: Sequence[tuple[Artifact, LaunchRequest]], diagnoses: Sequence[Diagnosis]) -> None:
+    """Keep the largest cause of each launch for lists; of several launches of a kernel, that of the longest."""
+    from artifact_inspector.cli._loading import cached_lookup
+    from artifact_inspector.facts.kept_diagnosis import KeptDiagnosis, keep_diagnoses
+
+    longest_last = sorted(zip(pairs, diagnoses, strict=False), key=lambda pair: pair[1].microseconds or 0)
+    kept = [
+        (entry, max((KeptDiagnosis(one.kind.value, one.share or 0.0) for one in causes), key=lambda one: one.share))
+        for (entry, _), diagnosis in longest_last
+        if (causes := [one for one in diagnosis.causes if one.share is not None])
+    ]
+    keep_diagnoses(kept, cached_lookup(None).index)
 
 
 def _print_advice(diagnoses: Sequence[Diagnosis], searches: Sequence[RemedySearch | None], *, json: bool) -> None:

@@ -41,6 +41,8 @@ class LinePrediction:
     wavefronts_ideal: int | None
     cache_lines: int | None
     """L1 cache lines requested on AMD; null for NVIDIA."""
+    cache_lines_ideal: int | None = None
+    """The same if the bytes of the lanes were contiguous."""
     local_sectors: int | None = None
     """32-byte sectors of spilled registers; null for AMD."""
     is_copy: bool = False
@@ -48,8 +50,13 @@ class LinePrediction:
 
     @property
     def excess_sectors(self) -> int | None:
-        """Sectors beyond those that contiguous bytes would need."""
-        return None if self.sectors is None or self.sectors_ideal is None else self.sectors - self.sectors_ideal
+        """Sectors (AMD: cache lines) beyond those that contiguous bytes would need."""
+        requested, ideal = (
+            (self.sectors, self.sectors_ideal)
+            if self.cache_lines is None
+            else (self.cache_lines, self.cache_lines_ideal)
+        )
+        return None if requested is None or ideal is None else requested - ideal
 
     @property
     def bank_conflicts(self) -> int | None:
@@ -286,6 +293,7 @@ def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool)
         wavefronts=None if amd else counter_value(counts.wavefronts, True),
         wavefronts_ideal=None if amd else counter_value(counts.wavefronts_ideal, True),
         cache_lines=counter_value(counts.sectors, True) if amd else None,
+        cache_lines_ideal=counter_value(counts.sectors_ideal, True) if amd else None,
         local_sectors=local_bytes(counts, step) // SECTOR if is_complete and not amd else None,
         is_copy=step.kind in COPY_KINDS,
     )
@@ -303,7 +311,10 @@ def _by_source(lines: Iterable[LinePrediction]) -> tuple[LinePrediction, ...]:
 
 
 def _line_totals(lines: Sequence[LinePrediction]) -> dict[str, Any]:
-    names = ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines", "local_sectors")
+    names = (
+        "executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines", "cache_lines_ideal",
+        "local_sectors",
+    )  # fmt: skip
     return {name: _total(getattr(line, name) for line in lines) for name in names}
 
 

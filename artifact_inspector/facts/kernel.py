@@ -17,6 +17,7 @@ from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.analysis.matrix.generation import MatrixGeneration
+from artifact_inspector.analysis.matrix.widened_operands import WidenedDot
 from artifact_inspector.analysis.matrix.work_balance import WorkBalance
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, PartitionSchedule
@@ -212,6 +213,11 @@ class KernelFacts(Facts):
     def unmasked(self) -> tuple[MissingMask, ...]:
         """Loads that may read past an end that the mask of another access names."""
         return self.reading.unmasked
+
+    @of_files
+    def widened_dots(self) -> tuple[WidenedDot, ...] | None:
+        """Dots that multiply wider elements than their operands are loaded with."""
+        return self.reading.widened_dots
 
     @of_files
     def is_hand_scheduled(self) -> bool:

@@ -13,6 +13,7 @@ from artifact_inspector.analysis.access.load_widths import LoadWidth, explain_wi
 from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.analysis.matrix.generation import MatrixGeneration, count_packed_dots, describe_generation
+from artifact_inspector.analysis.matrix.widened_operands import WidenedDot, find_widened_dots
 from artifact_inspector.analysis.matrix.work_balance import WorkBalance, check_work_balance
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.order.stage_invariants import find_broken_invariants
@@ -217,6 +218,12 @@ class KernelReading(KernelFiles):
         """Loads that may read past an end that the mask of another access names."""
         first = next(iter(self.stages), None)
         return () if first is None else self.at(first).past_the_end
+
+    @computed
+    def widened_dots(self) -> tuple[WidenedDot, ...]:
+        """Dots that multiply wider elements than their operands are loaded with, in the program."""
+        first = next((stage for stage in self.stages if stage.order <= Stage.TTGIR.order), None)
+        return () if first is None else tuple(dot for code in self.at(first).codes for dot in find_widened_dots(code))
 
     @property
     def _first_and_last(self) -> tuple[tuple[str, StageAccesses, StageAccesses], ...]:

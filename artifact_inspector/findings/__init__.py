@@ -38,6 +38,7 @@ from artifact_inspector.findings import (
     uncoalesced_access,
     waits_in_turn,
     wgmma_serialised,
+    widened_dot,
 )
 from artifact_inspector.findings._price import price
 from artifact_inspector.findings._rule import Consequence, Finding, Remark, Rule, Severity, find_dots
@@ -66,7 +67,7 @@ RULES: tuple[Rule, ...] = tuple(
         register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_policy,
         contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
         lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
-        operands_word_by_word, load_past_the_end,
+        operands_word_by_word, load_past_the_end, widened_dot,
     )
 )  # fmt: skip
 """Every rule, by code; a code is never reused."""

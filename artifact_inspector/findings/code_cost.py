@@ -18,11 +18,9 @@ from artifact_inspector.facts.region import RegionWork
 from artifact_inspector.findings._rule import describe_region, find_dots
 from artifact_inspector.hardware.gpu import Product, Rates
 from artifact_inspector.hardware.peaks import find_peaks
-from artifact_inspector.hardware.products import matrix_rate
+from artifact_inspector.hardware.products import RATE_NAMES, matrix_rate
 from artifact_inspector.model import EventKind, RegionKind, Stage
 
-_RATE_NAMES = {"bf16": "f16", **dict.fromkeys(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"), "f8")}
-"""Element type of a matrix instruction → its key among the rates."""
 _LEAST_LINE_SHARE = 0.25
 """Share of the instructions from which on one line stands out."""
 _CLEARLY = 1.5
@@ -125,7 +123,7 @@ def _matrix_cycles(works: Iterable[MatrixWork], rates: Rates, product: Product) 
         if work.flop is None or work.matrix is None:
             return None
         operand = work.matrix.operands[0]
-        rate = matrix_rate(rates, product.name, _RATE_NAMES.get(operand, operand), work.matrix.accumulator)
+        rate = matrix_rate(rates, product.name, RATE_NAMES.get(operand, operand), work.matrix.accumulator)
         if rate is None:
             return None
         cycles += work.flop / 2 / rate

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings._rule import Finding, Severity
-from artifact_inspector.findings.code_cost import find_code_cost
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 
@@ -78,6 +77,8 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
 
 def _of_work(kernel: KernelFacts) -> Limit | None:
     """What the code of its main loop costs most."""
+    from artifact_inspector.findings.code_cost import find_code_cost  # a list, which calls few functions, needs it not
+
     cost = find_code_cost(kernel)
     if cost is None:
         return None

@@ -85,6 +85,13 @@ def clock_of(name: str, matrix_share: float) -> float:
     return float(high - (high - low) * matrix_share)
 
 
+RATE_NAMES = {
+    "bf16": "f16", "xf32": "tf32", "s8": "i8", "u8": "i8",
+    **dict.fromkeys(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ", "e4m3", "e5m2"), "f8"),
+}  # fmt: skip
+"""Element type of a matrix instruction, or of a dot → its name in `Rates.matrix`, if another one."""
+
+
 def matrix_rate(rates: Rates, product: str, operand: str, accumulator: str) -> int | None:
     """Dense multiply-adds of matrix instructions per SM and cycle; None where no source states a number.
 

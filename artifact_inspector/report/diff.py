@@ -22,6 +22,7 @@ from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionP
 from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import (
@@ -207,6 +208,10 @@ def _identity(pair: Comparison) -> Iterator[tuple[str, str, str]]:
         yield "signature", ", ".join(left_program.signature), ", ".join(right_program.signature)
         yield "tiles", ", ".join(left_program.tiles), ", ".join(right_program.tiles)
     yield "hash", left_artifact.hash[:16], right_artifact.hash[:16]
+    loops = [(x.name, x.left, x.right) for x in pair.regions if x.name not in (x.left, x.right)]
+    loops = [loop for loop in loops if not RegionId.parse(loop[1] or loop[2] or "").suffix]
+    if loops:  # the names stay when lines move; tables of one kernel have those with lines
+        yield "loops", *(", ".join(f"{name}: {ids[side] or 'none'}" for name, *ids in loops) for side in (0, 1))
 
 
 def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import LAUNCH_RECORD, OtherFile
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
@@ -44,7 +45,8 @@ def worst_block(cache: str, kernels: Sequence[KernelFacts], *, others: Sequence[
     sentence = describe_limit(kernels)
     if sentence is not None:
         yield Text.assemble(("\nworst", "bold"), f"  {sentence}", overflow="fold")
-        yield next_command(Path(cache), kernels[0].artifact.hash[:8])
+        words = [] if diagnosis_of(kernels[0]) is None else ["advise"]
+        yield next_command(*words, Path(cache), kernels[0].artifact.hash[:8])
     elif any(other_file.kind == LAUNCH_RECORD for other_file in others):
         yield Text("\nNo finding says what limits a kernel; the predicted times of the launches on record do.")
         yield next_command("predict", Path(cache))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
@@ -46,18 +48,19 @@ def kernel_cells(kernel: KernelFacts) -> Cells:
     return kernel.derive("row", find_cells)
 
 
-def _state(kernel: KernelFacts) -> str:
+def _state(kernel: KernelFacts) -> Text:
     state, last = kernel.artifact.state, kernel.last
     if state is Completeness.BINARY_ONLY:
-        return "binary only"
+        return Text("binary only", "magenta")
     if last is None:
-        return "no readable stage"
+        return Text("no readable stage", "magenta")
     gaps = kernel.artifact.gaps
     lacks = f"lacks {', '.join(gaps)}" if gaps else ""
-    return kernel.truncated or lacks or (f"ends at {last.stage.value}" if state is Completeness.PARTIAL else "")
+    ends = f"ends at {last.stage.value}" if state is Completeness.PARTIAL else ""
+    return Text(kernel.truncated or lacks or ends, "magenta")
 
 
-def _limits(kernel: KernelFacts) -> str:
+def _limits(kernel: KernelFacts) -> Text:
     """What limits a kernel, worst first: the names of its findings as words."""
     spilled = kernel.resources.spill_bytes.value
     names = [
@@ -65,8 +68,11 @@ def _limits(kernel: KernelFacts) -> str:
         for x in find_findings(kernel)
     ]
     names += ["does not fit"] if kernel.occupancy is not None and kernel.occupancy.blocks == 0 else []
+    if (kept := diagnosis_of(kernel)) is not None:
+        names.insert(0, kept.text)
     first = sorted(dict.fromkeys(names), key=lambda name: name != "does not fit")
-    return LIMIT_GAP.join(f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first)
+    texts = [f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first]
+    return Text(LIMIT_GAP.join(texts), "yellow" if is_severe(kernel) else "")
 
 
 def blocks_text(occupancy: Occupancy | None) -> str:
@@ -86,23 +92,23 @@ def _verdict(kernel: KernelFacts) -> Text:
 
 
 _COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text | int | None] | None], ...] = (
-    ("kernel", "kernel", False, lambda x: x.artifact.display_name),
+    ("kernel", "kernel", False, attrgetter("artifact.display_name")),
     ("variant", "variant", False, None),
     ("hash", "hash", False, None),
     ("equal", "equal", True, None),
     ("target", "target", False, lambda x: None if x.artifact.target is None else x.artifact.target.arch),
-    ("Triton", "Triton", False, lambda x: x.artifact.triton_version),
-    ("what limits it", "what limits it", False, lambda x: Text(_limits(x), "yellow" if is_severe(x) else "")),
-    ("warps", "warps", True, lambda x: x.artifact.num_warps),
-    ("stages", "stages", True, lambda x: x.num_stages),
-    ("smem", "smem", True, lambda x: x.artifact.shared_bytes),
+    ("Triton", "Triton", False, attrgetter("artifact.triton_version")),
+    ("what limits it", "what limits it", False, _limits),
+    ("warps", "warps", True, attrgetter("artifact.num_warps")),
+    ("stages", "stages", True, attrgetter("num_stages")),
+    ("smem", "smem", True, attrgetter("artifact.shared_bytes")),
     ("regs", "regs", True, registers_text),
     ("blocks", "blk", True, lambda x: blocks_text(x.occupancy)),
     ("MMA", "MMA", True, mma_count),
     ("wait", "wait", True, load_depths),
     ("verdict", "verdict", False, _verdict),
     ("changed at", "changed", False, lambda x: Text("" if x.changed_at is None else x.changed_at.value, "yellow")),
-    ("state", "state", False, lambda x: Text(_state(x), "magenta")),
+    ("state", "state", False, _state),
 )
 """Heading, heading of a narrow table, whether it is right-aligned, and cell; None if other kernels decide the cell."""
 _OPTIONAL = ("variant", "hash", "equal", "regs", "blocks", "changed at", "what limits it", "state")

@@ -377,7 +377,7 @@ _COLUMNS: Mapping[str, str] = {
     "wavefronts_ideal": "ideal",
 }  # fmt: skip
 """Counter of a line → heading of its column."""
-_AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
+_AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines", "cache_lines_ideal": "ideal"}
 
 
 def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Iterator[Padding]:

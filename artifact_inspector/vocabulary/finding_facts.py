@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
@@ -14,10 +15,12 @@ FROM_REGISTERS = frozenset({"AI007", "AI008"})
 
 
 def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
-    """The first kernel with what limits it, as a sentence; None if no finding says what."""
-    first = find_first(find_findings(kernels[0])) if kernels else None
-    artifact = kernels[0].artifact if kernels else None
-    return f"{artifact.display_name} {artifact.hash[:8]}: {first.remark.message}" if artifact and first else None
+    """The first kernel with what limits it, as a sentence; None if neither a finding nor `advise` says what."""
+    if not kernels:
+        return None
+    artifact, first, kept = kernels[0].artifact, find_first(find_findings(kernels[0])), diagnosis_of(kernels[0])
+    texts = ([] if kept is None else [f"{kept.text}, by `advise`"]) + ([] if first is None else [first.remark.message])
+    return f"{artifact.display_name} {artifact.hash[:8]}: {'; '.join(texts)}" if texts else None
 
 
 @kernel_fact("findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings")

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.records import artifact_size, artifact_time
 from artifact_inspector.findings import RULES, Rule, Severity, find_findings
+from artifact_inspector.findings._price import estimate_share
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.model.text import parse_integer, split_option_values
 
 Key = Callable[[KernelFacts], float | str | tuple[int, ...] | None]
+_LARGE_SHARE = 0.2
+"""Share of the predicted time from which on a cause is as important as a warning."""
 _WRONG = ("AI025",)
 """Findings of kernels that may compute wrong results."""
 
@@ -25,7 +29,10 @@ def is_severe(kernel: KernelFacts) -> bool:
 
 
 def cost_of(kernel: KernelFacts) -> tuple[int, ...]:
-    """Sort key of lists: what does not fit or launch, then what is wrong, spills, other warnings, and notes."""
+    """Sort key of lists: what does not fit or launch, what is wrong, spills, warnings, notes; then the largest share.
+
+    The share is that of the cause that `advise` predicted last, else an estimate for the findings.
+    """
     return kernel.derive("cost", partial(_find_cost, kernel))
 
 
@@ -33,13 +40,17 @@ def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:
     findings, spilled = find_findings(kernel), kernel.resources.spill_bytes.value or 0
     first = find_first(findings)
     codes = {finding.code for finding in findings}
-    rank = _NO_FINDING if first is None else next(rule.consequence.rank for rule in RULES if rule.code == first.code)
+    rank = _NO_FINDING if first is None else _RANKS[first.code]
     does_not_run = rank <= Consequence.LAUNCH.rank or (kernel.occupancy is not None and kernel.occupancy.blocks == 0)
     is_note = first is None or first.severity is not Severity.WARNING
-    return not does_not_run, codes.isdisjoint(_WRONG), -spilled, is_note, rank, -len(codes)
+    kept = diagnosis_of(kernel)
+    share = max((estimate_share(kernel, code) for code in codes), default=0.0) if kept is None else kept.share
+    is_minor = is_note and (kept is None or kept.share < _LARGE_SHARE)
+    return not does_not_run, codes.isdisjoint(_WRONG), -spilled, is_minor, -round(100 * share), rank, -len(codes)
 
 
 _NO_FINDING = len(Consequence)
+_RANKS = {rule.code: rule.consequence.rank for rule in RULES}
 KEYS: Mapping[str, Key] = {
     "cost": cost_of,
     "name": lambda kernel: kernel.artifact.display_name,
@@ -73,7 +84,7 @@ def parse_choice(
         )
     if severity is not None and severity not in {member.value for member in Severity}:
         raise UsageError(f"{severity!r} is not a severity.", "Expected warning or note.")
-    return lambda kernel: is_selected(kernel, codes, verdict_names, severity)
+    return partial(is_selected, codes=codes, verdicts=verdict_names, severity=severity)
 
 
 def is_selected(kernel: KernelFacts, codes: set[str], verdicts: set[str], severity: str | None) -> bool:

@@ -7,14 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+from launched import gemv
 from saved import ROOT, Saved, saved, saved_kernels
 
 from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
 from artifact_inspector.analysis.resources.usage import ResourceFigure
 from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
+from artifact_inspector.execution.prediction import LinePrediction
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.lazy import with_fields
-from artifact_inspector.findings import RULES, Finding, Severity, find_findings
+from artifact_inspector.findings import RULES, Finding, Severity, find_findings, find_launch_findings
 from artifact_inspector.findings._switch import divisible
 from artifact_inspector.findings.narrow_loads import find_narrow
 from artifact_inspector.hardware.targets import parse_target
@@ -49,7 +51,21 @@ CASES = {
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
     "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* They fill as many registers as 4 ldmatrix, but ldmatrix transposes 16-bit elements only\. The region has 4 ldmatrix$", "3.6.0/sm_80/matmul_grouped"),
 }  # fmt: skip
-MADE = {"AI008", "AI009", "AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021", "AI025"}
+MADE = {
+    "AI008",
+    "AI009",
+    "AI012",
+    "AI013",
+    "AI015",
+    "AI016",
+    "AI017",
+    "AI018",
+    "AI019",
+    "AI020",
+    "AI021",
+    "AI025",
+    "AI026",
+}
 """What no compiler leaves behind: shown below on entries made for it."""
 
 
@@ -463,3 +479,21 @@ def test_a_policy_that_a_copy_cannot_have_is_not_missed(is_copied: bool, told: i
     policies = tuple(policy._replace(is_copied=is_copied) for policy in kernel.policies)
     found = find_findings(with_fields(kernel, policies=policies))
     assert sum(finding.code == "AI011" for finding in found) == told
+
+
+@pytest.mark.parametrize(
+    ("target", "counters", "told"),
+    [
+        # 64 lanes of 4 bytes in separate rows; 8 rows of 32 bytes each, a quarter of a line of 128
+        ("gfx942", {"cache_lines": 64, "cache_lines_ideal": 2}, True),
+        ("gfx942", {"cache_lines": 8, "cache_lines_ideal": 2}, False),
+        ("gfx90a", {"cache_lines": 16, "cache_lines_ideal": 4}, True),  # 16 bytes of each line of 64
+        ("sm_90", {"sectors": 32, "sectors_ideal": 4}, True),
+        ("sm_90", {"sectors": 4, "sectors_ideal": 4}, False),
+    ],
+)
+def test_lanes_in_separate_rows_are_told_on_both_vendors(target: str, counters: dict[str, int], told: bool) -> None:
+    none = dict.fromkeys(("sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines"))
+    line = LinePrediction("asm", 7, "k.py:3", "load", 1, **{**none, **counters})  # type: ignore[arg-type]
+    found = find_launch_findings(dataclasses.replace(gemv(), target=target, by_line=(line,)))
+    assert [finding.remark.sources for finding in found if finding.code == "AI017"] == [("k.py:3",)] * told
