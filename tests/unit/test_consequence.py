@@ -210,3 +210,9 @@ def test_four_spilled_registers_cost_less_than_what_matters_more() -> None:
     small, large = (a_fact("spills", "spills", 0, size) for size in (16, 20))
     assert rank_of(large) == Consequence.SPILLS.rank < rank_of(a_fact("loads.widths", "loads", (), ("4 ×1",)))
     assert rank_of(small) == Consequence.OCCUPANCY.rank
+
+
+def test_a_comparison_says_which_loop_of_its_tables_is_which_line() -> None:
+    pair = compare_kernels(*(saved(f"3.6.0/{x}/tma_warp_specialized").facts for x in ("sm_90", "sm_100")))
+    (row,) = [line for line in to_text(PairReport(pair), 160).splitlines() if line.startswith("loops ")]
+    assert row.split() == ["loops", "loop1:", "loop@18", "="]
