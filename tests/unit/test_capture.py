@@ -702,11 +702,13 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
         for _ in range(2):
             pick[(3,)](x.t(), rows, out, 100, 0.5, BLOCK=128)
         later = torch.tensor([3, 1, -2], device="cuda", dtype=torch.int32)
-        pick[(3,)](x.t(), later, out, 100, 0.5, BLOCK=128)
+        kernel = pick[(3,)](x.t(), later, out, 100, 0.5, BLOCK=128)
+        kernel[(5, 1, 1)](x.t(), later, out, 100, 0.5, 128)  # as Inductor does
         """
     )
     capture_program(command, ["sm_90"], tmp_path / "out")
-    first, second = read_launches(tmp_path / "out")
+    first, second, direct = read_launches(tmp_path / "out")
+    assert direct == {**second, "grid": [5, 1, 1]}
     (own,) = open_cache(tmp_path / "out").entries
     assert (first["hash"], first["kernel"], first["target"]) == (own.hash, "pick", "sm_90")
     assert first["grid"] == [3, 1, 1]
@@ -726,7 +728,7 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
     assert "values" not in second["args"]["rows"]
     # such a launch can be run on paper
     document = (tmp_path / "out" / "inspect-kernel.json").read_text()
-    request, _ = parse_document(document, "inspect-kernel.json")
+    request, *_ = parse_document(document, "inspect-kernel.json")
     assert request.grid == (3, 1, 1)
     assert request.arguments["x"].shape == (100, 8)
     assert (request.arguments["n"], request.arguments["BLOCK"]) == (100, 128)

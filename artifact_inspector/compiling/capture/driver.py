@@ -17,6 +17,8 @@ from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.hardware.targets import Target
 
 _MOST_THREADS = 1024
+_FIRST_ARGUMENT = 9
+"""Index of the kernel's arguments: after grid, stream, function, two kinds of metadata and two hooks."""
 
 
 class DriverState(Protocol):
@@ -26,8 +28,10 @@ class DriverState(Protocol):
     index: int
     """The device number of the current target."""
 
-    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
-        """Count a launch."""
+    def count_launch(
+        self, kernel: str, target: Target, grid: Sequence[int], function: Any, args: Sequence[Any]
+    ) -> None:
+        """Count a launch of a function by its launcher."""
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner."""
@@ -41,13 +45,13 @@ class Launcher:
     global_scratch_size = 0
     profile_scratch_size = 0
 
-    def __init__(self, stand_in: DriverState, metadata: Any) -> None:
-        self._count_launch = stand_in.count_launch
+    def __init__(self, stand_in: DriverState, metadata: Any, function: Any = None) -> None:
+        self._count_launch, self._function = stand_in.count_launch, function
         self._kernel, self._target = metadata.hash, from_gpu_target(metadata.target)
 
     def __call__(self, *args: Any) -> None:
         """Count a launch; the arguments are those of Triton's launcher."""
-        self._count_launch(self._kernel, self._target, args[:3])
+        self._count_launch(self._kernel, self._target, args[:3], self._function, args[_FIRST_ARGUMENT:])
 
 
 class RefusedKernel:
@@ -115,7 +119,7 @@ class _DriverMethods:
         self.utils = _DriverUtilities(self.stand_in, counts_threads=self.counts_threads)
 
     def launcher_cls(self, src: Any, metadata: Any) -> Launcher:
-        return Launcher(self.stand_in, metadata)
+        return Launcher(self.stand_in, metadata, getattr(src, "fn", None))
 
     @classmethod
     def is_active(cls) -> bool:

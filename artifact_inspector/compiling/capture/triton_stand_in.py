@@ -127,9 +127,15 @@ class TritonStandIn:
         """The current target."""
         return self.targets[self.index]
 
-    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
-        """Count a launch."""
+    def count_launch(
+        self, kernel: str, target: Target, grid: Sequence[int], function: Any, args: Sequence[Any]
+    ) -> None:
+        """Count a launch; one that does not come from a `JITFunction`, as Inductor's, with the launcher's arguments."""
         launch_arguments = getattr(self._thread, "arguments", None)
+        if launch_arguments is None and len(args) == len(getattr(function, "arg_names", ())) > 0:
+            with self._with_launch_arguments(function, args, {}):
+                self.count_launch(kernel, target, grid, function, args)
+            return
         if launch_arguments is None:
             self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
             return
