@@ -126,6 +126,10 @@ def write_lanes(mask: BoolArray, value: Value, old: Register) -> Register | None
             if (affine_result := select_one_affine(mask, value, old)) is not None:
                 return affine_result
         return LanePartition((LaneSubset(mask, value), LaneSubset(np.logical_not(mask), old)))
+    lanes = mask.tobytes()
+    for at, subset in enumerate(old.subsets):  # mostly lanes that were written together before
+        if subset.mask is mask or subset.mask.tobytes() == lanes:
+            return LanePartition((LaneSubset(mask, value), *old.subsets[:at], *old.subsets[at + 1 :]))
     remaining_subsets = []
     for subset in old.subsets:
         remaining_lanes = subset.mask if subset.mask is not mask else subset.mask & False
