@@ -27,6 +27,7 @@ from artifact_inspector.execution.launch_requests import COMPILER_OPTIONS, Launc
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bound
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -346,7 +347,9 @@ def predict_launches(
             may_repeat = sum(bool(partition.matrix) for partition in partitions) > 1
             if prediction.is_amd or has_serial_atomics or may_repeat:
                 candidate = RankingCandidate(entry, pairs[index][1], entry.constants)
-                model = model_launch(candidate, disassemble, gpu=gpu, limit=steps)
+                needs_time = prediction.is_amd or has_serial_atomics
+                traffic = fetched_bytes if needs_time else lambda *_, **__: dict[str, float]()
+                model = model_launch(candidate, disassemble, gpu=gpu, limit=steps, fetched=traffic)
                 time = prediction.time
                 if prediction.is_amd and time is None:
                     time = modelled_time(model)
