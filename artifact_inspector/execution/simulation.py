@@ -239,7 +239,9 @@ def set_up_launch(
         environment = AmdgcnEnvironment(program, loaded.initial_state, launch, arguments, threads, names)
     else:
         environment = SassEnvironment(program, launch, arguments, threads, names, descriptors)
-    return LaunchSetup(loaded, launch, counters, _make_memory(launch), names, environment, runs_in_parallel)
+    memory = _make_memory(launch)
+    memory.shared_data_decides = program.shared_data_decides or len(memory.tensors) < len(memory.regions)
+    return LaunchSetup(loaded, launch, counters, memory, names, environment, runs_in_parallel)
 
 
 def _make_memory(launch: KernelLaunch) -> GlobalMemory:

@@ -251,6 +251,8 @@ class GlobalMemory:
         """Receives every access, if requested."""
         self.values: LaunchValues | None = None
         """The values of all tensors, if data is computed."""
+        self.shared_data_decides = True
+        """Whether the program needs the content of shared memory."""
         self.journal: Journal | None = None
         """Keeps the accesses of a speculative run until it is proven."""
 

@@ -182,6 +182,8 @@ def forget_shared(machine: Machine, missing_inputs: int, start: int | None = Non
 def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values: Sequence[Value]) -> None:
     """Store values to shared memory; unknown values make its bytes unknown."""
     _observe_shared(machine, lanes, size, is_store=True)
+    if not machine.memory.shared_data_decides and machine.memory.observer is None and machine.memory.values is None:
+        return
     shared = machine.shared_memory
     if machine.undecided_lanes is not None:  # lanes that may or may not store
         forget_shared(machine, machine.undecided_lanes.missing_inputs)

@@ -101,6 +101,8 @@ class DecodedProgram:
     """Branch → the step where all paths from it reconverge."""
     blocks: tuple[BlockRange, ...] = ()
     """Basic blocks; none if the successors of some are unknown."""
+    shared_data_decides: bool = True
+    """Whether data of shared memory may reach an address, a predicate or the control flow."""
     code_bytes: int = 0
     """Bytes of code, which are fetched from device memory like data; 0 if unknown."""
 

@@ -32,6 +32,7 @@ from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
 from artifact_inspector.execution.sass.operands import LITERALS, RunBuilder, StepRun, is_zero_register, split_words
 from artifact_inspector.execution.sass.products import PRODUCTS
+from artifact_inspector.execution.sass.shared_data import data_decides
 from artifact_inspector.execution.sass.tma import COPIES
 from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
 from artifact_inspector.formats.sass import parser as language
@@ -103,6 +104,7 @@ def read_program(
         parameters=tuple(parameters),
         arch_number=arch,
         target=f"sm_{arch}",
+        shared_data_decides=len(section) > 1 or has_indirect_branches or data_decides(section[0]),
         code_bytes=len(steps) * INSTRUCTION_BYTES,
         reconvergence_steps=reconvergence_steps(section, _EXITS),
         blocks=block_ranges(section[0], _EXITS) if len(section) == 1 and not has_indirect_branches else (),
