@@ -10,6 +10,8 @@ from artifact_inspector.model import EventKind
 
 COUNTED = tuple(kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT))
 """Kinds whose instructions are counted per file."""
+ROW_LOADS = "ldmatrix"
+"""Count of the shared loads that read rows of a tile for a warp: `ldmatrix`, in SASS `LDSM`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ from artifact_inspector.facts.ordering import (
     located_in,
     order_stage,
 )
-from artifact_inspector.facts.outline import COUNTED, Outline
+from artifact_inspector.facts.outline import COUNTED, ROW_LOADS, Outline
 from artifact_inspector.facts.reading import MemberProblems, TextCache, Unavailable, computed, computed_from_text
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats._format import Format
-from artifact_inspector.model import EventKind, Module, Stage
+from artifact_inspector.model import EventKind, Module, Stage, Trait
 from artifact_inspector.model.text import SourceText
 
 if TYPE_CHECKING:
@@ -211,15 +211,18 @@ class StageReading:
         assert source is not None
         counts: Counter[EventKind] = Counter()
         unknown: Counter[str] = Counter()
+        row_loads = 0
         for code in self.codes:
             counts.update({kind: len(indices) for kind, indices in code.of_kind.items()})
+            rows = code.opcodes_with(EventKind.SHARED_LOAD, Trait.READS_ROWS)
             instructions = code.function.instructions
+            row_loads += sum(instructions[i].opcode in rows for i in code.of_kind[EventKind.SHARED_LOAD]) if rows else 0
             unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
         return Outline(
             source.name.rpartition("/")[2],
             counts.total(),
             dict(unknown.most_common()),
-            {kind.count_name: counts[kind] for kind in COUNTED},
+            {kind.count_name: counts[kind] for kind in COUNTED} | ({ROW_LOADS: row_loads} if row_loads else {}),
             order.facts,
             module.attributes,
             module.is_complete,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RegionNote, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+from artifact_inspector.facts.outline import ROW_LOADS
 from artifact_inspector.model import EventKind, OrderVerdict, SourceLine, Stage
 from artifact_inspector.vocabulary.letters import LETTERS
 
@@ -231,5 +232,10 @@ def legend(signatures: Iterable[str]) -> list[str]:
 
 def describe_counts(stage: StageFacts) -> list[str]:
     """The number of instructions of each kind that a file has."""
-    counts_by_name = [(stage.counts.get(kind.count_name, 0), name) for kind, name in LETTERS.items()]
-    return [f"{count} {plural(name, count)}" for count, name in counts_by_name if count]
+    counts = [(kind, stage.counts.get(kind.count_name, 0), name) for kind, name in LETTERS.items()]
+    rows = stage.counts.get(ROW_LOADS, 0)
+    return [
+        f"{count} {plural(name, count)}" + (f" ({rows} ldmatrix)" if rows and kind is EventKind.SHARED_LOAD else "")
+        for kind, count, name in counts
+        if count
+    ]

@@ -110,8 +110,12 @@ def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | 
         yield Text(f"  {_VALIDATION_NOTES[prediction.is_amd].format(target=prediction.target)}")
     yield from (Text(f"  {sentence}", style="bold") for sentence in describe_out_of_bounds(prediction))
     yield from (Text(f"  {sentence}", style="bold") for sentence in describe_time(prediction.time))
-    for finding in find_launch_findings(prediction):
-        yield Text(f"  {finding.code} {finding.name}: {finding.remark.message}")
+    findings = find_launch_findings(prediction)
+    yield from (Text(f"  {finding.code} {finding.name}: {finding.remark.message}") for finding in findings)
+    if findings or prediction.stalls:
+        yield Text(
+            "  next  `inspect-kernel advise` with the same arguments names the causes, and what to change", "dim"
+        )
     if prediction.sampled:
         yield Text("  Sampled: some CTAs were simulated, each for a group of similar ones.")
     grid_table = Table.grid(padding=(0, 2, 0, 0))

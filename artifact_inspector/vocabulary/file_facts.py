@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
+from artifact_inspector.facts.outline import ROW_LOADS
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
     Absent,
@@ -145,6 +146,14 @@ matrix_instructions = _count(
     EventKind.MATRIX, "matrix instructions", direction=Direction.NEUTRAL, costs=matrix_unit_lost
 )
 shared_loads = _count(EventKind.SHARED_LOAD, "shared loads")
+
+
+@file_fact("count.ldmatrix", "of the shared loads, ldmatrix", Unit.IN_CODE, category=Category.INSTRUCTIONS)
+def row_loads(of: StageSubject) -> int | Absent:
+    """`ldmatrix` in PTX and `LDSM` in SASS, which `shared loads` has too: the others are `ld.shared` and `LDS`."""
+    return of.stage.counts.get(ROW_LOADS) or Absent.ABSENT
+
+
 shared_stores = _count(EventKind.SHARED_STORE, "shared stores")
 atomics = _count(EventKind.ATOMIC, "atomics")
 

@@ -8,6 +8,8 @@ import pytest
 from saved import saved
 
 from artifact_inspector.model import Stage
+from artifact_inspector.report.phrases import describe_counts
+from artifact_inspector.vocabulary.rows import summarise
 
 
 @pytest.mark.parametrize(("target", "rows", "words"), [("sm_80", 4, 16), ("sm_90", 4, 16)])
@@ -44,3 +46,21 @@ def test_accesses_of_one_element_are_those_of_the_text(target: str, accesses: in
     text = saved(f"3.6.0/{target}/flash_attention").text(last.stage)
     assert len(re.findall(r"^\s*(?:ds_(?:read|write)_[ub]16\w*|(?:ld|st)\.shared\.b16)\b", text, re.M)) == accesses
     assert sum(work.element_accesses or 0 for work in last.work.values()) == accesses
+
+
+@pytest.mark.parametrize("name", ["3.6.0/sm_80/matmul_square", "3.6.0/sm_80/matmul_grouped", "3.6.0/sm_80/softmax"])
+def test_ldmatrix_and_other_shared_loads_are_two_figures(name: str) -> None:
+    """As grep counts them in the PTX."""
+    text, rows = saved(name).text(Stage.PTX), {row.key: row.value for row in summarise(saved(name).facts).rows}
+    matrix, words = (
+        len(re.findall(rf"^\s*(?:@%p\d+ )?{opcode}", text, re.M)) for opcode in (r"ldmatrix\.", r"ld\.shared")
+    )
+    assert (rows.get("count.ldmatrix", 0), rows["count.shared_load"]) == (matrix, matrix + words)
+    stage = saved(name).facts.stages[Stage.PTX]
+    (said,) = [count for count in describe_counts(stage) if "shared load" in count]
+    assert said.endswith(f" ({matrix} ldmatrix)" if matrix else "shared loads")
+
+
+def test_ldmatrix_does_not_apply_to_amd() -> None:
+    rows = {row.key: row.value for row in summarise(saved("3.6.0/gfx942/matmul_grouped").facts).rows}
+    assert "count.ldmatrix" not in rows

@@ -13,7 +13,9 @@ from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Q
 from artifact_inspector.model.instruction import ControlInfo
 from artifact_inspector.model.text import parse_integer
 
-TRAITS = TraitTable({Trait.FUSED: r"U?[DF]FMA|HFMA2", Trait.ACCESSES_ELEMENT: r"(LDS|STS)\.[US](8|16)"})
+TRAITS = TraitTable(
+    {Trait.FUSED: r"U?[DF]FMA|HFMA2", Trait.ACCESSES_ELEMENT: r"(LDS|STS)\.[US](8|16)", Trait.READS_ROWS: r"LDSM"}
+)
 
 _NO_BARRIER = 7
 
