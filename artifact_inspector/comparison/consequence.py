@@ -22,7 +22,7 @@ SYNCHRONISATION = frozenset({Category.CONVERSIONS, Category.BARRIERS})
 SMALL_SPILL = 16
 """Bytes per thread: four registers."""
 _SIGNS = tuple(Sign)
-_EXCHANGES = frozenset(
+EXCHANGES = frozenset(
     kernel_facts.shared_by_purpose.key.format(role.value)
     for role in (SharedRole.CONVERSION, SharedRole.REDUCTION, SharedRole.SCAN)
 )
@@ -36,7 +36,7 @@ def consequence_of(fact: FactPair) -> Consequence:
         return row.costs(fact.left, fact.right)
     if row in (finding_facts.findings, finding_facts.findings_on_registers):
         return _worst_rule(fact)
-    if fact.key in _EXCHANGES and _is_doubled(fact.left, fact.right):
+    if fact.key in EXCHANGES and _is_doubled(fact.left, fact.right):
         return Consequence.EXCHANGE
     return Category(fact.category).consequence
 

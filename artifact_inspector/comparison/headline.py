@@ -16,7 +16,7 @@ from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.sign import ENOUGH_WARPS, ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, find_dots, find_findings
-from artifact_inspector.model import Consequence, Stage
+from artifact_inspector.model import Consequence, Resource, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
@@ -101,9 +101,12 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     if is_capacity and any(difference.axis is Axis.TARGET for difference in kernels.differences):
         # a capacity of another GPU outweighs no finding
         signed.sort(key=lambda fact: not (fact.direction is Sign.WORSE and fact.category == Category.FINDINGS))
-    is_known = kernels.right.occupancy is not None and kernels.right.occupancy.blocks is not None
-    if not any(fact.category == Category.OCCUPANCY for fact in facts):  # registers cost by occupancy and spills
-        signed = [fact for fact in signed if not is_known or fact.category not in (Category.REGISTERS, Category.BOUNDS)]
+    occupancy = kernels.right.occupancy
+    is_known = occupancy is not None and occupancy.blocks is not None
+    if occupancy is not None and is_known and not any(fact.category == Category.OCCUPANCY for fact in facts):
+        unpaid = {Category.REGISTERS, Category.BOUNDS}  # registers cost by occupancy and spills
+        unpaid |= set() if Resource.SHARED in occupancy.limited_by else {Category.SHARED}
+        signed = [fact for fact in signed if fact.category not in unpaid or rank_of(fact) < Consequence.OTHER.rank]
     shares = [fact for fact in facts if fact_of(fact.key, fact.region) is kernel_facts.occupancy_share]
     values = [value for share in shares for value in (share.left, share.right)]
     have_enough = bool(values) and all(isinstance(value, int | float) and value > ENOUGH_WARPS for value in values)
@@ -243,8 +246,8 @@ def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
         phrase = _describe_depth(fact)
     elif definition is region_facts.element_accesses:
         phrase = describe_values(fact._replace(left=fact.left or 0, right=fact.right or 0))
-    elif definition is region_facts.pipeline_kind and None not in (fact.left, fact.right):
-        phrase = f"the loads of {fact.region} run ahead by {fact.right} instead of {fact.left}"
+    elif definition is region_facts.pipeline_kind:
+        phrase = _describe_kind(fact)
     elif definition is kernel_facts.compute_partitions:
         phrase = f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
     elif definition is kernel_facts.blocks:
@@ -304,6 +307,13 @@ def _describe_depth(fact: FactPair) -> str:
         return f"the pipeline of {fact.region} no longer drains every iteration {values}"
     distance = "further" if fact.direction is Sign.BETTER else "less far"
     return f"the pipeline of {fact.region} runs {distance} ahead {values}"
+
+
+def _describe_kind(fact: FactPair) -> str:
+    loads = f"the loads of {fact.region}"
+    if None in (fact.left, fact.right):
+        return f"{loads} run ahead by {fact.right}" if fact.right else f"{loads} no longer run ahead by {fact.left}"
+    return f"{loads} run ahead by {fact.right} instead of {fact.left}"
 
 
 def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
-from artifact_inspector.comparison.consequence import SYNCHRONISATION, consequence_of
+from artifact_inspector.comparison.consequence import EXCHANGES, SYNCHRONISATION, consequence_of
 from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.findings import RULES
@@ -260,9 +260,20 @@ def _sign_iterations(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
 
 
 def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
-    """A loop that both have, pipelined on one side only, or by asynchronous copies on one side only."""
-    if not is_loop_name(fact.region) or not _has_region(fact, sides):
+    """A loop that both have, pipelined on one side only, or by asynchronous copies on one side only.
+
+    The straight-line code of an unrolled loop has lost them where the whole kernel has none any more.
+    """
+    if not is_loop_name(fact.region):
         return Sign.NEUTRAL
+    if not _has_region(fact, sides):
+        values, kind = (sides.left, fact.right) if fact.left is None else (sides.right, fact.left)
+        has_copies = any(values.get(key) for key in (file_facts.copy_widths.key, file_facts.tile_widths.key))
+        verdict = read_verdict(values.get(f"{fact.region}.verdict.{sides.last_step}"))
+        is_unrolled = verdict is OrderVerdict.UNROLLED and sides.has_one_tile
+        if has_copies or not is_unrolled or kind == PipelineKind.REGISTERS:
+            return Sign.NEUTRAL
+        return Sign.WORSE if fact.right is None else Sign.BETTER
     if fact.state is State.ONE_SIDED:
         return Sign.WORSE if fact.right is None else Sign.BETTER
     left, right = (kind != PipelineKind.REGISTERS for kind in (fact.left, fact.right))
@@ -406,11 +417,22 @@ def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign
 
 
 def _sign_partitions(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
-    """More partitions than one are worse where each multiplies as much as all of the other side's."""
-    flops = sides.value_pair(f"loop1.{region_facts.flop.key}")
-    if None in flops or flops[0] != flops[1] or not sides.has_one_tile or fact.state is State.ONE_SIDED:
+    """More partitions than one are worse where each multiplies as much of every loop as all of the other side's."""
+    flops, others = (_flops_by_loop(values) for values in (sides.left, sides.right))
+    is_known = bool(flops) and flops == others and not any(None in of_loop for of_loop in flops.values())
+    if not is_known or not sides.has_one_tile or fact.state is State.ONE_SIDED:
         return Sign.NEUTRAL
     return _sign_amount(fact, Direction.LESS_IS_BETTER, sides)
+
+
+def _flops_by_loop(values: Mapping[str, Value]) -> dict[str, set[Value]]:
+    """Loop → FLOP of an iteration, of each partition that has it: `loop1` and `loop1/2` are one loop of two."""
+    suffix = f".{region_facts.flop.key}"
+    flops: dict[str, set[Value]] = {}
+    for key, value in values.items():
+        if key.endswith(suffix):
+            flops.setdefault(key.removesuffix(suffix).partition("/")[0], set()).add(value)
+    return flops
 
 
 def _sign_blocks(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
@@ -431,6 +453,18 @@ def _sign_share(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     is_enough = all(isinstance(share, int | float) and share > ENOUGH_WARPS for share in (fact.left, fact.right))
     is_neutral = is_enough and not sides.is_one_vendor
     return Sign.NEUTRAL if is_neutral else _sign_amount(fact, definition.direction, sides)
+
+
+def _sign_shared_accesses(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Twice as many accesses through a buffer of half the size are one exchange in more rounds."""
+    sign = _sign_amount(fact, definition.direction, sides)
+    values = [[side.get(key) for key in EXCHANGES] for side in (sides.left, sides.right)]
+    left, right = (sum(value for value in of_side if isinstance(value, int)) for of_side in values)
+    if sign is Sign.NEUTRAL or not isinstance(fact.left, int) or not isinstance(fact.right, int):
+        return sign
+    moved = fact.left * left, fact.right * right
+    is_traded = (moved[1] <= moved[0]) if fact.right > fact.left else (moved[1] >= moved[0])
+    return Sign.NEUTRAL if all(moved) and is_traded else sign
 
 
 def _sign_instructions(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
@@ -463,6 +497,8 @@ _JUDGES: dict[str, _Judge] = {
     file_facts.copy_widths.key: _sign_widths,
     file_facts.store_widths.key: _sign_widths,
     file_facts.instructions.key: _sign_instructions,
+    file_facts.shared_loads.key: _sign_shared_accesses,
+    file_facts.shared_stores.key: _sign_shared_accesses,
     kernel_facts.compute_partitions.key: _sign_partitions,
     kernel_facts.blocks.key: _sign_blocks,
     kernel_facts.threads.key: _sign_threads,

@@ -81,7 +81,7 @@ def test_the_first_line_names_36_of_40_unseen_breaks_and_no_gate_fails_on_20_imp
     misses, silent = find_misses([*BREAKS, *IMPROVEMENTS], tmp_path)
     assert (len(BREAKS), len(IMPROVEMENTS)) == (40, 20)
     assert silent == NO_BREAKS
-    assert len(misses) <= 4, "\n".join(map(str, misses))
+    assert len(misses) <= 3, "\n".join(map(str, misses))
 
 
 @pytest.mark.exhaustive
@@ -92,7 +92,7 @@ def test_the_first_line_names_unseen_breaks_of_further_kernels(tmp_path: Path) -
 
 
 @pytest.mark.exhaustive  # installs two releases
-@pytest.mark.parametrize(("pairs", "first", "accepted"), [(PAIRS, 24, 29), (SECOND_PAIRS, 27, 32)], ids=["old", "new"])
+@pytest.mark.parametrize(("pairs", "first", "accepted"), [(PAIRS, 24, 29), (SECOND_PAIRS, 29, 34)], ids=["old", "new"])
 def test_the_decisive_fact_of_unseen_pairs(pairs: Sequence[Pair], first: int, accepted: int, tmp_path: Path) -> None:
     entries = compile_states(((pair.kernel, pair.change, side) for pair in pairs for side in pair[1:3]), tmp_path)
     results = []

@@ -37,7 +37,7 @@ class Kernel:
 
 
 def row_of(key: str, value: Value) -> Row:
-    region = key.partition(".")[0] if key.partition(".")[0] in ("loop1", "straight") else ""
+    region = key.partition(".")[0] if key.partition(".")[0] in ("loop1", "loop2", "straight") else ""
     fact = fact_of(key, region)
     category = Category.SHARED if fact is None else fact.category
     step = key.rpartition(".")[2] if key.rpartition(".")[2] in ("ttgir", "assembly") else "assembly"
@@ -247,7 +247,32 @@ def test_a_barrier_of_one_warp_waits_for_no_other() -> None:
 
 
 def test_a_second_partition_that_multiplies_the_whole_tile_is_worse() -> None:
-    for flop, expected in ((131072, Sign.WORSE), (65536, Sign.NEUTRAL)):
-        left = Kernel({"partitions.compute": 1, "loop1.mma.flop": 131072, "loop1.mma": WGMMA})
-        right = Kernel({"partitions.compute": 2, "loop1.mma.flop": flop, "loop1.mma": WGMMA})
-        assert sign_of("partitions.compute", left, right) is expected
+    for region in ("loop1", "loop2", "straight"):
+        for flop, expected in ((131072, Sign.WORSE), (65536, Sign.NEUTRAL)):
+            left = Kernel({"partitions.compute": 1, f"{region}.mma.flop": 131072})
+            right = Kernel({"partitions.compute": 2, f"{region}.mma.flop": flop, f"{region}/2.mma.flop": flop})
+            assert sign_of("partitions.compute", left, right) is expected
+
+
+def test_more_accesses_through_a_smaller_buffer_are_one_exchange_in_more_rounds() -> None:
+    for buffer, expected in ((256, Sign.WORSE), (128, Sign.NEUTRAL)):
+        left = Kernel({"count.shared_store": 3, "shared.layout conversion": 256})
+        right = Kernel({"count.shared_store": 5, "shared.layout conversion": buffer})
+        assert sign_of("count.shared_store", left, right) is expected
+
+
+@pytest.mark.parametrize(
+    ("verdict", "copies", "kind", "expected"),
+    [
+        ("unrolled", None, PipelineKind.GROUPS, Sign.WORSE),
+        ("unrolled", ("16 ×4",), PipelineKind.GROUPS, Sign.NEUTRAL),  # its straight-line code has them
+        ("unrolled", None, PipelineKind.REGISTERS, Sign.NEUTRAL),
+        ("gone", None, PipelineKind.GROUPS, Sign.NEUTRAL),
+    ],
+)
+def test_an_unrolled_loop_without_copies_in_its_kernel_has_lost_them(
+    verdict: str, copies: Value, kind: PipelineKind, expected: Sign
+) -> None:
+    left = Kernel({**PIPELINED, "loop1.pipeline.kind": kind, "copies.widths": ("16 ×8",)})
+    right = Kernel({"loop1.verdict.assembly": verdict, "copies.widths": copies}, target=MI300X)
+    assert sign_of("loop1.pipeline.kind", left, right) is expected
