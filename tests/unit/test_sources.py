@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import zlib
 from pathlib import Path
 
 import pytest
-from saved import ROOT, saved, saved_kernels
+from saved import FIXTURES, ROOT, saved, saved_kernels
+from typer.testing import CliRunner
 
+from artifact_inspector.cli import app
 from artifact_inspector.files.sources import find_source, is_unchanged, read_python_source, source_line_reader
 from artifact_inspector.model import Frame
 
@@ -120,3 +125,31 @@ def test_the_sources_of_all_saved_kernels_fit() -> None:
             assert is_unchanged(text, location, facts.artifact.display_name, facts.artifact), facts.artifact.directory
             checked += 1
     assert checked > 100
+
+
+LAUNCH = "--arg x_ptr=fp16[8,1008] --arg y_ptr=fp16[8,1008] --arg stride_x=1008 --arg stride_y=1008 --arg n_cols=992"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "diff SM_80 SM_90 --html PAGE",
+        "matrix SM_80 --html PAGE",
+        pytest.param(f"predict SM_80 {LAUNCH} --grid 8 --html PAGE", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.parametrize("is_given", [True, False])
+def test_pages_quote_the_files_below_the_given_directory(
+    words: str, is_given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of the kernel in the data of the page, which is compressed; without the directory, it is not found."""
+    monkeypatch.chdir(tmp_path)
+    names = {"SM_80": "3.6.0/sm_80/softmax", "SM_90": "3.6.0/sm_90/softmax"}
+    paths = {**{word: str(FIXTURES / path) for word, path in names.items()}, "PAGE": "page.html"}
+    arguments = [paths.get(word, word) for word in words.split()]
+    done = CliRunner().invoke(app, [*arguments, *(["--sources", str(ROOT / "kernels")] if is_given else [])])
+    assert done.exit_code in (0, 1), done.output
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    packed = re.findall(r"[A-Za-z0-9+/=]{300,}", page)
+    data = page + "".join(zlib.decompress(base64.b64decode(one)).decode() for one in packed)
+    assert ("numerator / tl.sum(numerator, axis=0)" in data) == is_given
