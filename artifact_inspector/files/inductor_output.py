@@ -7,6 +7,7 @@ import html
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ from artifact_inspector.files.writer import write_text
 
 OUTPUT_CODE = re.compile(r"inductor_output_code.*\.(?:txt|html)")
 _TAG = re.compile(r"<[^>]*>")
+_ORIGIN = re.compile(
+    r"# Topologically Sorted Source Nodes: \[[^\]\n]*\], Original ATen: \[(?P<operations>[^\]\n]*)\]\n"
+    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<kernel>\w+) = async_compile\.triton\("
+)
+"""Source: torch/_inductor/codegen/simd.py, the comments before the kernels of a wrapper."""
+_MAX_WRAPPERS = 500
 
 
 def kernel_sources(text: str) -> Iterator[tuple[str, str]]:
@@ -30,6 +37,29 @@ def kernel_sources(text: str) -> Iterator[tuple[str, str]]:
             texts = [x.value for x in node.args[:2] if isinstance(x, ast.Constant) and isinstance(x.value, str)]
             if len(texts) == 2 and texts[0].isidentifier():
                 yield texts[0], texts[1]
+
+
+def find_origin(wrapper: str, kernel: str) -> str | None:
+    """The operations that a kernel of a wrapper was fused from, as its comment names them: `aten.exp, aten.add`."""
+    return next((match["operations"] for match in _ORIGIN.finditer(wrapper) if match["kernel"] == kernel), None)
+
+
+def read_wrapper_of(file: str) -> str | None:
+    """The text of the wrapper whose comment names a kernel's file as its path; None if there is none beside it.
+
+    Inductor writes both below one directory, each in a folder of its own.
+    """
+    path, mark = Path(file), f"# kernel path: {file}\n"
+    if "torchinductor" not in file or not path.is_file():
+        return None
+    for other in islice(sorted(path.parent.parent.glob("*/*.py")), _MAX_WRAPPERS):
+        try:
+            text = read_user_text(other)
+        except OSError:
+            continue
+        if mark in text:
+            return text
+    return None
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.inductor_output import find_origin, kernel_sources, read_wrapper_of
 from artifact_inspector.files.reader import read_content, read_stage
 from artifact_inspector.model import Frame
 from artifact_inspector.model.location import base_name
@@ -20,6 +21,7 @@ SourceLineReader = Callable[[str], str | None]
 MAX_SOURCE_BYTES = 4 << 20
 """Maximum bytes of a source file."""
 _ORIGINAL = re.compile(r"\s*# src\[([^\[\]]+:\d+(?:-\d+)?)\]: (.+)")
+_INDUCTOR = "torch._inductor"
 MAX_DECORATOR_LINES = 12
 """Lines after a kernel's location, that of its first decorator, in which its `def` must be."""
 
@@ -40,11 +42,17 @@ def source_line_reader(
     if location is not None and not (text and is_unchanged(text, location, kernel, artifact)):
         is_edited = any(line.lstrip().startswith(f"def {kernel}(") for line in text.splitlines())
         recorded = "" if artifact is None else read_recorded_source(location.file) or ""
-        if recorded and is_unchanged(recorded, location, kernel, artifact):
-            text = recorded
+        wrapped = "" if artifact is None else dict(kernel_sources(_read_wrapper(artifact, root))).get(kernel, "")
+        fitting = [one for one in (recorded, wrapped) if one and is_unchanged(one, location, kernel, artifact)]
+        if fitting:
+            text = fitting[0]
         else:
             text, warnings = "", [f"({name} differs from the compiled source: not quoted)"] * is_edited
-    lines = text.splitlines()
+    lines, origin = text.splitlines(), ""
+    if location is not None and _INDUCTOR in text:
+        wrapper = read_wrapper_of(location.file) or ("" if artifact is None else _read_wrapper(artifact, root))
+        operations = find_origin(wrapper, kernel)
+        origin = f"  # from {operations}" if operations else ""
 
     def read_line(source_line: str) -> str | None:
         file, _, number = source_line.partition(" ")[0].rpartition(":")
@@ -52,9 +60,15 @@ def source_line_reader(
             return warnings.pop()
         at = int(number) if number.isdecimal() and len(number) < 9 else 0
         text = lines[at - 1].strip() if file == name and 0 < at <= len(lines) else ""
-        return (_find_original(lines, at) or text) if text else None
+        return f"{_find_original(lines, at) or text}{origin}" if text else None
 
     return read_line
+
+
+def _read_wrapper(artifact: Artifact, root: Path) -> str:
+    """The wrapper of Inductor that `compile` took the kernel from; empty if it is not below the root."""
+    file, _, name = (artifact.requested_kernel or "").rpartition(":")
+    return read_python_source(file, root) or "" if name else ""
 
 
 def _find_original(lines: list[str], at: int) -> str | None:

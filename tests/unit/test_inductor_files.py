@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from saved import saved
 from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.inductor_output import kernel_paths, kernel_sources
+from artifact_inspector.files.inductor_output import find_origin, kernel_paths, kernel_sources
+from artifact_inspector.files.sources import source_line_reader
+from artifact_inspector.model import Frame
 
 KERNEL = """
 import triton
@@ -120,3 +124,44 @@ def test_the_directory_of_tlparse_has_its_kernels(tmp_path: Path) -> None:
     assert (code, "does not exist" in printed or "Unknown" in printed) == (2, True), printed
     listed = CliRunner().invoke(app, [str(tmp_path), "--no-index"])
     assert (listed.exit_code, "2 × Inductor's source: give it to" in listed.output) == (3, True)
+
+
+ORIGIN = (
+    "# kernel path: PATH\n"
+    "# Topologically Sorted Source Nodes: [exp, add], Original ATen: [aten.exp, aten.add]\n"
+    "# Source node to ATen node mapping:\n#   add => add_1\n"
+)
+COMMENTED = WRAPPER.replace("\ntriton_poi_fused_add_0 = async", f"\n{ORIGIN}triton_poi_fused_add_0 = async")
+
+
+def test_the_comment_before_a_kernel_names_its_operations() -> None:
+    assert find_origin(COMMENTED, "triton_poi_fused_add_0") == "aten.exp, aten.add"
+    assert find_origin(COMMENTED, "triton_poi_fused_mul_1") is None
+    assert find_origin(WRAPPER, "triton_poi_fused_add_0") is None
+
+
+@pytest.mark.parametrize("is_wrapper", [True, False])
+def test_lines_of_generated_files_are_quoted_with_their_origin(tmp_path: Path, is_wrapper: bool) -> None:
+    """From the wrapper that was compiled, and from a kernel's own file beside the wrapper that names it."""
+    name, source = next(iter(kernel_sources(WRAPPER)))
+    at = next(number for number, line in enumerate(source.splitlines(), 1) if line.startswith("@triton.jit"))
+    artifact = replace(saved("3.6.0/sm_80/softmax").artifact, files={})
+    if is_wrapper:
+        (tmp_path / "output_code.py").write_text(COMMENTED)
+        file = "/tmp/gone/triton_poi_fused_add_0.py"
+        artifact = replace(artifact, requested_kernel=f"output_code.py:{name}")
+    else:
+        path = tmp_path / "torchinductor_u" / "ab" / "cabc.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(source)
+        file = str(path)
+        wrapper = tmp_path / "torchinductor_u" / "cd" / "ccde.py"
+        wrapper.parent.mkdir()
+        wrapper.write_text(COMMENTED.replace("PATH", file))
+        (wrapper.parent / "cother.py").write_text(COMMENTED.replace("aten.exp", "aten.sin"))
+    root = tmp_path if is_wrapper else tmp_path / "elsewhere"
+    read_line = source_line_reader(Frame(file, at, 0), name, root, artifact)
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "tl.load" in text)
+    quoted = "tmp0 = tl.load(in_ptr0 + (x0), xmask)  # from aten.exp, aten.add"
+    assert read_line(f"{Path(file).name}:{line}") == quoted
+    assert read_line(f"other.py:{line}") is None
