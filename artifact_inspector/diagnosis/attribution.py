@@ -13,7 +13,7 @@ from artifact_inspector.execution.timing.sampling import LaunchSample
 
 LEAST_SHARE = 0.05
 """Share of the predicted time from which a cause is reported: below, the model's error is larger."""
-_MANY_INSTRUCTIONS = 0.3
+MANY_INSTRUCTIONS = 0.3
 """Share of the instructions from which work that memory hides is worth a word."""
 _REPEATED = frozenset(
     (CauseKind.DIVISION, CauseKind.INT64, CauseKind.MASKS, CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION)
@@ -42,7 +42,7 @@ class Attribution:
     @property
     def hidden_weight(self) -> float:
         """The order of small causes: what they take now, and what they would if nothing hid them."""
-        return self.weight + (self.issued / 10 if self.issued >= _MANY_INSTRUCTIONS and self.kind in _REPEATED else 0.0)
+        return self.weight + (self.issued / 10 if self.issued >= MANY_INSTRUCTIONS and self.kind in _REPEATED else 0.0)
 
     def as_cause(self, note: str = "") -> Cause:
         """The cause with its sentence, and why it is not the first one."""
@@ -50,7 +50,7 @@ class Attribution:
         if self.more_lines:
             place += f" and {len(self.more_lines)} more line{'s' * (len(self.more_lines) > 1)}"
         took = "" if self.share is None else f" ({self.share:.0%} of the predicted time)"
-        if took and (self.share or 0.0) < LEAST_SHARE and self.issued >= _MANY_INSTRUCTIONS:
+        if took and (self.share or 0.0) < LEAST_SHARE and self.issued >= MANY_INSTRUCTIONS:
             took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the instructions)"
         text = f"{place}{took}: {self.reason}{note}."
         return Cause(self.kind, self.line, self.share, text, more_lines=self.more_lines)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
 from artifact_inspector.diagnosis.assumed_launch import assume_indices
-from artifact_inspector.diagnosis.attribution import LEAST_SHARE, Attribution, join_lines
+from artifact_inspector.diagnosis.attribution import LEAST_SHARE, MANY_INSTRUCTIONS, Attribution, join_lines
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
@@ -68,7 +68,8 @@ def diagnose(
         for attribution in attributions
         if attribution.hidden_weight >= SMALL_SHARE and not attribution.kind.is_generic
     ]
-    return describe(model, large or ([max(small, key=lambda one: one.hidden_weight)] if small and model.time else []))
+    largest = max(small, key=lambda one: one.hidden_weight) if small and model.time else None
+    return describe(model, large or ([largest] if largest else []), largest)
 
 
 def predict_microseconds(
@@ -86,8 +87,8 @@ def microseconds_of(model: LaunchModel) -> float | None:
     return None if time is None else time.microseconds(sample, max(time.score(sample), atomic_cycles(model)))
 
 
-def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
-    """The diagnosis from all causes of a launch."""
+def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attribution | None = None) -> Diagnosis:
+    """The diagnosis from all causes of a launch, and the largest one where the roofline hides its work."""
     ordered = sorted(
         attributions,
         key=lambda attribution: (
@@ -117,7 +118,9 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
             causes, summary = (), f"Not decided: {budget.reason}."
     elif not is_small and roofline >= (1 - NEAR_ROOFLINE) * cycles:
         causes = ()
-        summary = f"Nothing stands out: within {1 - roofline / cycles:.0%} of the roofline."
+        summary = (
+            f"Nothing stands out: within {1 - roofline / cycles:.0%} of the roofline{_remainder(ordered, hidden)}."
+        )
     else:
         if not causes:
             causes = (_bound(model, (roofline_microseconds or 0.0) / (microseconds or 1.0)),)
@@ -135,6 +138,16 @@ def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
         summary=summary,
         notes=notes,
     )
+
+
+def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> str:
+    """What a launch near its roofline still loses, or would lose if the roofline did not hide it."""
+    lost = next((one for one in ordered if one.weight >= LEAST_SHARE and not one.kind.is_generic), None)
+    if lost is not None:
+        return f"; most of the rest is lost at {lost.as_cause().text[:-1]}"
+    if hidden is not None and hidden.issued >= MANY_INSTRUCTIONS:
+        return f", which hides {hidden.as_cause().text[:-1]}"
+    return ""
 
 
 def _rank(one: Attribution, *, has_time: bool) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_call_lines
+from artifact_inspector.analysis.flow.call_lines import lacks_callers, with_callers
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.program import DecodedProgram
@@ -125,7 +126,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> LoadedKe
     added_parameters = _launcher_parameters(artifact, len(parameters), added_count)
     ptx = read_module(artifact, Stage.PTX, problems)
     program = read_program(
-        module if ptx is None else _with_inline_asm_lines(module, ptx),
+        module if ptx is None else _with_user_lines(artifact, module, ptx),
         name,
         constants=interface.constants,
         parameters=parameter_layout,
@@ -136,8 +137,11 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> LoadedKe
     )
 
 
-def _with_inline_asm_lines(module: Module, ptx: Module) -> Module:
-    """The module with loads from inline asm attributed to their source lines."""
+def _with_user_lines(artifact: Artifact, module: Module, ptx: Module) -> Module:
+    """The module with inlined functions and loads from inline asm attributed to the lines of the kernel."""
+    module = with_callers(module, ptx)
+    if lacks_callers(module) and (llvm_ir := read_module(artifact, Stage.LLIR, [])) is not None:
+        module = with_callers(module, llvm_ir)
     calls = find_asm_calls(ptx, format_of(Stage.PTX))
     language = format_of(module.stage)
     return replace(

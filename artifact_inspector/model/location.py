@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+_LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/experimental/")
+"""Directories of Triton's own Python code."""
+
 
 class Frame(NamedTuple):
     """One source position. `file` is the path as the compiler wrote it; `line` is 1-based."""
@@ -12,6 +15,12 @@ class Frame(NamedTuple):
     file: str
     line: int
     column: int
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether it is in Triton's own Python code, whose lines do not describe the kernel."""
+        path = self.file.replace("\\", "/")
+        return any(name in path for name in _LIBRARY)
 
 
 Location = tuple[Frame, ...]
@@ -51,7 +60,7 @@ class SourceLine(str):
     @classmethod
     def from_location(cls, location: Location) -> SourceLine:
         """The innermost line outside Triton's own library, with the lines that it was called from."""
-        user_frames = [x for x in location if not any(name in x.file.replace("\\", "/") for name in _LIBRARY)]
+        user_frames = [frame for frame in location if not frame.is_of_library]
         user_frames = user_frames or list(location[-1:])
         return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in user_frames))
 
@@ -74,10 +83,6 @@ class SourceLine(str):
     def number(self) -> int:
         """1-based line number."""
         return int(self.chain[0].rpartition(":")[2])
-
-
-_LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/experimental/")
-"""Directories of Triton's own Python code, whose lines do not describe the kernel."""
 
 
 @lru_cache(maxsize=256)

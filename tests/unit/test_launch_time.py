@@ -64,8 +64,10 @@ def test_stalls_name_the_line_with_the_bank_conflicts(prediction: dict[str, Any]
     stalls = prediction["stalls"]
     assert [row["cycles"] for row in stalls] == sorted((row["cycles"] for row in stalls), reverse=True)
     assert stalls[0]["reason"] == "long scoreboard"
-    (shared,) = [row for row in stalls if row["line"] == "standard.py:293" and row["reason"] == "mio throttle"]
-    assert shared["cycles"] > 0.2 * sum(row["cycles"] for row in stalls)
+    shared = {row["line"]: row["cycles"] for row in stalls if row["reason"] == "mio throttle"}
+    # the reductions of both halves, whose code is in Triton's library
+    assert list(shared)[:2] == ["gemv_splitk.py:31", "gemv_splitk.py:37"]
+    assert sum(shared.values()) > 0.2 * sum(row["cycles"] for row in stalls)
 
 
 @pytest.mark.long
