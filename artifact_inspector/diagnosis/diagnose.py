@@ -142,9 +142,9 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
 
 def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> str:
     """What a launch near its roofline still loses, or would lose if the roofline did not hide it."""
-    lost = next((one for one in ordered if one.weight >= LEAST_SHARE and not one.kind.is_generic), None)
-    if lost is not None:
-        return f"; most of the rest is lost at {lost.as_cause().text[:-1]}"
+    specific = (cause for cause in ordered if cause.weight >= LEAST_SHARE and not cause.kind.is_generic)
+    if (largest := next(specific, None)) is not None:
+        return f"; most of the rest is lost at {largest.as_cause().text[:-1]}"
     if hidden is not None and hidden.issued >= MANY_INSTRUCTIONS:
         return f", which hides {hidden.as_cause().text[:-1]}"
     return ""

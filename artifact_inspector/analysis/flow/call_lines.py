@@ -66,7 +66,7 @@ def _callers_by_line(module: Module) -> Mapping[_Line | _Place, Sequence[Locatio
                 line = _line(instruction.location[0])
                 callers[line].append(instruction.location[1:])
                 callers[line, instruction.kind].append(instruction.location[1:])
-    return {place: found for place, found in callers.items() if any(found)}
+    return {place: locations for place, locations in callers.items() if any(locations)}
 
 
 def _line(frame: Frame) -> _Line:
