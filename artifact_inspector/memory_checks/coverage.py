@@ -131,7 +131,7 @@ def _missing_part(region: TensorMemory, launch: KernelLaunch) -> str | None:
     lines = [np.moveaxis(written, axis, 0) for axis in range(written.ndim)]
     if not any((rows[1:] > rows[:-1]).any() for rows in lines):
         return ""
-    indices = [rows.reshape(len(rows), -1).any(axis=1) for rows in lines]
+    indices = [np.asarray(rows.reshape(len(rows), -1).any(axis=1)) for rows in lines]
     if written.ndim == 1 and _is_row_padding(written, launch):
         return None
     if np.count_nonzero(written) == math.prod(int(np.count_nonzero(used)) for used in indices):

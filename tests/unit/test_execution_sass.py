@@ -147,6 +147,10 @@ def value(machine: Machine, name: str) -> object:
         ("MOV R5, 0x40000000\nFFMA2.FTZ R2, R4.F32x2.HI_LO, R4.F32x2.HI_LO, -1\nMOV R1, R3", 0x40400000),
         ("MOV R0, 0x40000000\nFADD R1, R0, -1", 0x3F800000),
         ("FSEL R1, 2, 0x7, PT", 0x40000000),
+        ("MOV R0, 0x7fc00000\nFSETP.NAN.AND P0, PT, R0, R0, PT\nSEL R1, 0x1, 0x2, P0", 1),
+        ("MOV R0, 0x7fc00000\nFSETP.NUM.AND P0, PT, R0, R0, PT\nSEL R1, 0x1, 0x2, P0", 2),
+        ("MOV R0, 0x3f800000\nFSETP.NAN.AND P0, PT, R0, R0, PT\nSEL R1, 0x1, 0x2, P0", 2),
+        ("MOV R0, 0x3f800000\nFSETP.NUM.AND P0, PT, R0, -R0, PT\nSEL R1, 0x1, 0x2, P0", 1),
         ("MOV R0, 0x3f800001\nMOV R2, 0x3d7ffffe\nFFMA R1, R0, R2, 1048576.125", 0x49800001),  # rounded once
         ("MOV R0, 0x1\nFADD.FTZ R1, R0, R0", 0),
         ("MOV R0, 0x1\nFADD R1, R0, R0", 2),

@@ -95,13 +95,20 @@ _COMPARISONS: Mapping[str, np.ufunc] = {
     "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
 }  # fmt: skip
 
+_ORDERS = ("NUM", "NAN")
+
 
 def comparison_of(statement: SassStatement) -> Comparison | None:
-    """The comparison of an instruction: with NaN it is false, also NE, or true if its name ends in U."""
-    name = next((m for m in statement.modifiers if m.removesuffix("U") in _COMPARISONS), None)
+    """The comparison of an instruction: with NaN it is false, also NE, or true if its name ends in U.
+
+    NUM holds if neither is NaN, NAN if one is.
+    """
+    name = next((m for m in statement.modifiers if m in _ORDERS or m.removesuffix("U") in _COMPARISONS), None)
     if name is None:
         return None
-    function, nan_result = _COMPARISONS[name.removesuffix("U")], name.endswith("U")
+    is_order = name in _ORDERS
+    nan_result = name == "NAN" if is_order else name.endswith("U")
+    function = (lambda *_: not nan_result) if is_order else _COMPARISONS[name.removesuffix("U")]
 
     def compare(a: Floats, b: Floats) -> Mask:
         result = np.where(np.isnan(a) | np.isnan(b), nan_result, function(a, b))

@@ -7,7 +7,6 @@ from functools import reduce
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.affine import as_plain_array
 from artifact_inspector.execution.interpreter.conversions import as_predicate, without_dimensions
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -27,6 +26,7 @@ from artifact_inspector.model.float_formats import (
     FLOAT16,
     FLOAT32,
     NEAREST,
+    Bits,
     Doubles,
     FloatFormat,
     bits_of,
@@ -72,7 +72,7 @@ def _half_reader(operand: SassOperand, source: FloatFormat) -> op.Reader:
     if "F32" in suffixes or any(s.startswith("H") and s not in ("H0_H0", "H1_H1", "H0_NH1") for s in suffixes):
         return lambda machine: machine.unknown_value("a half that is not modelled")
 
-    def pick(value: Known) -> Known:
+    def pick(value: Known) -> Bits:
         word = np.asarray(value, np.int64)
         if "H0_H0" in suffixes:
             word = (word & 0xFFFF) * 0x10001
@@ -92,7 +92,7 @@ def _half_reader(operand: SassOperand, source: FloatFormat) -> op.Reader:
 
     def read(machine: Machine) -> Value:
         value = reader(machine)
-        return with_unknown_bits(change(data_of(value)), as_plain_array(pick(unknown_bits_of(value))), value)
+        return with_unknown_bits(change(data_of(value)), pick(unknown_bits_of(value)), value)
 
     return read
 
