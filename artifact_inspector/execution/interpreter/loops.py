@@ -65,6 +65,10 @@ class _LoopHistory:
         """Changes that must be as in that proof before it is relied on: fewer after each success."""
         self.proven_iterations = 0
         """Consecutive iterations of that proof; 0 if there is none."""
+        self.may_go_on = True
+        """Whether there were ever more iterations than in the proof before."""
+        self.few_arrays = True
+        """Whether iterations of a few CTAs hold few registers that are not affine in iterations and lanes."""
         self.reset()
 
     def reset(self) -> None:
@@ -136,18 +140,16 @@ class LoopAccelerator:
 
     def __init__(self) -> None:
         self._loops: dict[int, _LoopHistory] = {}
-        self._few_arrays = True
-        """Whether iterations of a few CTAs hold few registers that are not affine in iterations and lanes."""
 
     def for_other_ctas(self) -> LoopAccelerator:
         """A copy for other CTAs: it keeps what was learned and drops the current state."""
         accelerator = LoopAccelerator()
-        accelerator._few_arrays = self._few_arrays
         for header, loop in self._loops.items():
             history = accelerator._loops[header] = _LoopHistory()
             history.failures, history.proven_iterations = loop.failures, loop.proven_iterations
             history.carried_names, history.settled_names = loop.carried_names, loop.settled_names
-            history.settle_failures = loop.settle_failures
+            history.settle_failures, history.may_go_on = loop.settle_failures, loop.may_go_on
+            history.few_arrays = loop.few_arrays
             if all(
                 not isinstance(added, np.ndarray) or len(added) == 1
                 for change in loop.proven_changes
@@ -158,8 +160,10 @@ class LoopAccelerator:
 
     def at_loop_header(self, machine: Machine) -> None:
         """Handle a machine whose lanes are all back at a loop header."""
+        header = machine.groups[0].pc
+        loop = self._loops.get(header)
         is_mostly_affine = machine.counters.arrays * _STEPS_PER_ARRAY <= machine.counters.spent
-        is_mostly_affine = is_mostly_affine and (machine.uses_affine or self._few_arrays)
+        is_mostly_affine = is_mostly_affine and (machine.uses_affine or loop is None or loop.few_arrays)
         most_iterations = (MOST_AFFINE_LANES if is_mostly_affine else MOST_LANES) // (machine.rows * machine.threads)
         if most_iterations >= FEWEST_ITERATIONS:
             most_iterations = min(
@@ -167,11 +171,9 @@ class LoopAccelerator:
             )
         if most_iterations < FEWEST_ITERATIONS:
             return
-        header = machine.groups[0].pc
         for inner, inner_loop in self._loops.items():
             if header < inner <= machine.step.index:
                 inner_loop.reset()
-        loop = self._loops.get(header)
         if loop is None:
             loop = self._loops[header] = _LoopHistory()
         loop.may_settle = loop.settle_failures < _MOST_SETTLE_FAILURES
@@ -181,12 +183,7 @@ class LoopAccelerator:
             loop.sequential_iterations -= 1
             return
         changes, irregular = loop.predict_changes()
-        most_array_iterations = MOST_LANES // (machine.rows * machine.threads)
-        has_run = not changes or _run_proven(machine, loop, changes, irregular, most_iterations)
-        if not has_run and not machine.uses_affine and most_iterations > most_array_iterations:
-            self._few_arrays = False
-            has_run = _run_proven(machine, loop, changes, irregular, most_array_iterations)
-        if not has_run:
+        if changes and not _run_proven(machine, loop, changes, irregular, most_iterations):
             loop.settled_names, loop.matched_changes = set(), MOST_PERIOD
             loop.failures += 1
             loop.sequential_iterations = min(1 << loop.failures, 64)
@@ -197,12 +194,12 @@ def _run_proven(
 ) -> bool:
     """Run as many iterations as can be proven, from the beginning of one; whether there were any."""
     completed, expected, has_diverged = 0, loop.proven_iterations - loop.observed_iterations, False
-    fewest = FEWEST_ITERATIONS
+    fewest, lanes = FEWEST_ITERATIONS, machine.rows * machine.threads
     while True:
         count = min(most_iterations, max(fewest, expected - completed) if expected > completed else most_iterations)
         phase = completed % len(changes)
         rotated_changes = changes[phase:] + changes[:phase]
-        has_many_lanes = count * machine.rows * machine.threads > MOST_LANES
+        has_many_lanes = count * lanes > MOST_LANES
         arrays = loop.steps_taken // _STEPS_PER_ARRAY if has_many_lanes else sys.maxsize
         steps = _STEP_MARGIN * loop.steps_taken
         hypothesis = IterationHypothesis(machine, rotated_changes, count, steps, arrays, irregular)
@@ -211,12 +208,15 @@ def _run_proven(
             loop.settle_failures += 1 if proven < fewest else -1 if proven == count else 0
         if fewest <= proven < count:
             expected, has_diverged = completed + proven, True
+        elif not proven and has_many_lanes and loop.few_arrays and not machine.uses_affine:
+            loop.few_arrays, most_iterations = False, max(FEWEST_ITERATIONS, MOST_LANES // lanes)
         elif proven < count:
+            loop.may_go_on = loop.may_go_on and (proven > 0 or not completed)
             break
         else:
             completed, fewest = completed + count, 2
             if completed == expected:
-                if has_diverged:
+                if has_diverged or not loop.may_go_on:
                     break
                 expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
