@@ -348,7 +348,7 @@ def predict_launches(
             if prediction.is_amd or has_serial_atomics or may_repeat:
                 candidate = RankingCandidate(entry, pairs[index][1], entry.constants)
                 needs_time = prediction.is_amd or has_serial_atomics
-                traffic = fetched_bytes if needs_time else lambda *_, **__: dict[str, float]()
+                traffic: Callable[..., Mapping[str, float]] = fetched_bytes if needs_time else lambda *_, **__: {}
                 model = model_launch(candidate, disassemble, gpu=gpu, limit=steps, fetched=traffic)
                 time = prediction.time
                 if prediction.is_amd and time is None:

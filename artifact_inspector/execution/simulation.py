@@ -310,8 +310,8 @@ def simulate_launch(
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
     stream = None
     if footprints:
-        is_modelled = l2_bytes and loaded.initial_state is None  # the L2 model is NVIDIA's
-        if is_modelled and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2:
+        size = sum(tensor.bytes for tensor in setup.launch.tensors.values())
+        if l2_bytes and size > l2_bytes // 2 and loaded.initial_state is None:  # the L2 model is NVIDIA's
             stream = AccessStream(setup.launch, l2_bytes)
         memory.footprints = Footprints(setup.launch, stream)
     unfinished = run_in_portions(setup, selected_ctas, portion)

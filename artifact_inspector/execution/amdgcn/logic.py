@@ -43,7 +43,7 @@ def _planes(value: Value) -> tuple[Plain, Plain]:
 def _and(a: Value, b: Value) -> Value:
     """Bitwise and: a known 0 makes the result known."""
     if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
-        return a & b
+        return apply(operator.and_, a, b)
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     unknown_bits = (unknown & (other_data | other_unknown)) | (other_unknown & (data | unknown))
     return with_unknown_bits(data & other_data, unknown_bits & FULL, a, b)
@@ -52,7 +52,7 @@ def _and(a: Value, b: Value) -> Value:
 def _or(a: Value, b: Value) -> Value:
     """Bitwise or: a known 1 makes the result known."""
     if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
-        return a | b
+        return apply(operator.or_, a, b)
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     unknown_bits = (unknown & ~(other_data & ~other_unknown)) | (other_unknown & ~(data & ~unknown))
     return with_unknown_bits(data | other_data, unknown_bits & FULL, a, b)
@@ -60,7 +60,7 @@ def _or(a: Value, b: Value) -> Value:
 
 def _xor(a: Value, b: Value) -> Value:
     if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
-        return a ^ b
+        return apply(operator.xor, a, b)
     (data, unknown), (other_data, other_unknown) = _planes(a), _planes(b)
     return with_unknown_bits(data ^ other_data, (unknown | other_unknown) & FULL, a, b)
 
