@@ -61,7 +61,9 @@ def find_code_cost(kernel: KernelFacts) -> CodeCost | None:
     of_kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in kinds.most_common(_MOST_KINDS))
     bounds = _bounds_of(kernel, region, work, total)
     others = max(bounds.issue or 0, bounds.tensor or 0)
-    stage, lines, sources = None, (), (source,)
+    stage: Stage | None = None
+    lines: tuple[int, ...] = ()
+    sources: tuple[str, ...] = (source,)
     if bounds.tensor and bounds.issue and bounds.tensor > bounds.issue:
         stage, lines, sources = find_dots(kernel, region.id)
         subject = f"the dot at {_join(sources)}" if sources else "its dots"

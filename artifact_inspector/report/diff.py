@@ -208,10 +208,11 @@ def _identity(pair: Comparison) -> Iterator[tuple[str, str, str]]:
         yield "signature", ", ".join(left_program.signature), ", ".join(right_program.signature)
         yield "tiles", ", ".join(left_program.tiles), ", ".join(right_program.tiles)
     yield "hash", left_artifact.hash[:16], right_artifact.hash[:16]
-    loops = [(x.name, x.left, x.right) for x in pair.regions if x.name not in (x.left, x.right)]
-    loops = [loop for loop in loops if not RegionId.parse(loop[1] or loop[2] or "").suffix]
+    loops = [x for x in pair.regions if x.name not in (x.left, x.right)]
+    loops = [x for x in loops if not RegionId.parse(x.left or x.right or "").suffix]
     if loops:  # the names stay when lines move; tables of one kernel have those with lines
-        yield "loops", *(", ".join(f"{name}: {ids[side] or 'none'}" for name, *ids in loops) for side in (0, 1))
+        left_loops = ", ".join(f"{x.name}: {x.left or 'none'}" for x in loops)
+        yield "loops", left_loops, ", ".join(f"{x.name}: {x.right or 'none'}" for x in loops)
 
 
 def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
