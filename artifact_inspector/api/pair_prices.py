@@ -131,8 +131,15 @@ def predict_pair(
         problem=problem,
         facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
         bank_conflicts=() if problem else _find_conflicts(old, new),
+        left_overlap=None if problem else _find_overlap(old),
+        right_overlap=None if problem else _find_overlap(new),
         is_validated=not any(model.is_amd for model in models),
     )
+
+
+def _find_overlap(model: LaunchModel) -> float | None:
+    overlap = None if model.launch_time is None else model.launch_time.overlap(model.sample)
+    return None if overlap is None else round(overlap, 3)
 
 
 def _find_conflicts(old: LaunchModel, new: LaunchModel) -> tuple[LineConflicts, ...]:

@@ -44,6 +44,9 @@ class PairPrice:
     """Key of a fact → its price; facts of unknown price are absent."""
     bank_conflicts: tuple[LineConflicts, ...] = ()
     """Lines whose bank conflicts differ, the worst first."""
+    left_overlap: float | None = None
+    """Share of the cycles in which others work while a warp waits for global memory, as `predict` models it."""
+    right_overlap: float | None = None
     is_validated: bool = True
     """False if the model of a GPU was never compared with one: AMD."""
 
@@ -73,6 +76,10 @@ class PairPrice:
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
+        shares = [share for share in (self.left_overlap, self.right_overlap) if share is not None]
+        change = " → ".join(dict.fromkeys(f"{share * 100:.0f}" for share in shares))
+        sentence = f"While a warp waits for global memory, others work in {change} % of the cycles"
+        overlap = (sentence,) if len(shares) == 2 else ()
         lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
         conflicts = (f"Bank conflicts per warp and trip: {', '.join(lines)}",) if lines else ()
-        return (f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt})", *conflicts)
+        return (f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt})", *overlap, *conflicts)

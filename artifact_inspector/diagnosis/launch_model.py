@@ -24,6 +24,7 @@ from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
 from artifact_inspector.execution.timing.launch_time import share_written_back, with_launch_timing
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
+from artifact_inspector.execution.timing.residency import overlap_sample
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import occupancy_of
@@ -93,6 +94,11 @@ class TimeModel:
         """The time of a launch that takes some cycles, as Nsight Compute's `gpu__time_duration`."""
         matrix_share = min(1.0, self.terms(sample).get("tensor", 0.0) / cycles)
         return cycles / clock_of(self.gpu.name, matrix_share) + self.gpu.timing.launch_us
+
+    def overlap(self, sample: LaunchSample) -> float | None:
+        """Share of the cycles in which others work while a warp waits for global memory; None without such waits."""
+        resident = min(self.resident_ctas, -(-sample.launch.ctas // self.gpu.multiprocessors))
+        return overlap_sample(sample, self._costs(sample), self.controls, self.gpu, resident)[1][3]
 
     def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
         """Rates that no source states, without which times are not predicted."""

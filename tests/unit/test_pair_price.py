@@ -18,14 +18,14 @@ from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.residency import find_residency
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.index import Index
 from artifact_inspector.files.objdump import binary_disassembler
 
-COLMAX = LaunchRequest(
-    ("32",), dict(map(parse_argument, ("desc=bf16[4096,4096]", "out=fp32[4096]", "M=4096", "N=4096")))
-)
+ARGUMENTS = ("desc=bf16[4096,4096]", "out=fp32[4096]", "M=4096", "N=4096")
+COLMAX = LaunchRequest(("32",), dict(map(parse_argument, ARGUMENTS)))
 
 
 @pytest.mark.long
@@ -43,6 +43,10 @@ def test_a_regression_costs_what_was_reported(tmp_path: Path) -> None:
     )
     mirror = predict_pair(new, old, COLMAX, binary_disassembler(find_disassembler(None)))
     assert mirror.ratio == pytest.approx(1 / price.ratio)
+    candidate = RankingCandidate(new, COLMAX, new.constants)
+    residency = find_residency(candidate, binary_disassembler(find_disassembler(None)))
+    assert price.right_overlap == mirror.left_overlap
+    assert price.right_overlap == pytest.approx(residency.hidden_wait_share, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,12 @@ def test_a_copy_takes_as_long_as_both_vendors_data_sheets_say() -> None:
     price = predict_pair(*sides, launch, binary_disassembler(find_disassembler(None)))
     assert price.ratio == pytest.approx(2039 / 5300, rel=0.1)
     assert "NVIDIA A100" in price.sentence
-    assert price.sentence.endswith("AMD Instinct MI300X; times of AMD GPUs were not compared with hardware).")
+    assert (
+        "AMD Instinct MI300X; times of AMD GPUs were not compared with hardware). While a warp waits" in price.sentence
+    )
+    assert price.sentence.endswith(
+        f"others work in {100 * (price.left_overlap or 0):.0f} → {100 * (price.right_overlap or 0):.0f} % of the cycles."
+    )
     assert price.facts == {}
 
 
