@@ -40,15 +40,15 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
     packs = is_list and len(artifacts) > 1
-    kept = read_kept_diagnoses(artifacts, cached_lookup(None).index) if packs and not view.no_index else {}
+    diagnoses = read_kept_diagnoses(artifacts, cached_lookup(None).index) if packs and not view.no_index else {}
 
     view_row = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
 
     def view_diagnosed(kernel: KernelFacts) -> None:
-        attach(kernel, kept)
+        attach(kernel, diagnoses)
         view_row(kernel)
 
-    shown = view_diagnosed if kept else view_row
+    shown = view_diagnosed if diagnoses else view_row
     inspected = opened.inspect(shown if is_list else None, index=not view.no_index, packs=packs)
     if stages or view.region is not None:
         inspected = (narrow(kernel, stages, view.region) for kernel in inspected)

@@ -117,12 +117,12 @@ def _keep(pairs: Sequence[tuple[Artifact, LaunchRequest]], diagnoses: Sequence[D
     from artifact_inspector.facts.kept_diagnosis import KeptDiagnosis, keep_diagnoses
 
     longest_last = sorted(zip(pairs, diagnoses, strict=False), key=lambda pair: pair[1].microseconds or 0)
-    kept = [
-        (entry, max((KeptDiagnosis(one.kind.value, one.share or 0.0) for one in causes), key=lambda one: one.share))
+    largest_causes = [
+        (entry, max(causes, key=lambda cause: cause.share))
         for (entry, _), diagnosis in longest_last
-        if (causes := [one for one in diagnosis.causes if one.share is not None])
+        if (causes := [KeptDiagnosis(x.kind.value, x.share) for x in diagnosis.causes if x.share is not None])
     ]
-    keep_diagnoses(kept, cached_lookup(None).index)
+    keep_diagnoses(largest_causes, cached_lookup(None).index)
 
 
 def _print_advice(diagnoses: Sequence[Diagnosis], searches: Sequence[RemedySearch | None], *, json: bool) -> None:

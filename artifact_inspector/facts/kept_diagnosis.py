@@ -36,7 +36,7 @@ def keep_diagnoses(diagnoses: Iterable[tuple[Artifact, KeptDiagnosis]], open_ind
     """Store the diagnoses of some kernels."""
     if open_index is not None:
         with open_index() as index:
-            index.put({_key(artifact): json.dumps(one).encode() for artifact, one in diagnoses})
+            index.put({_key(artifact): json.dumps(cause).encode() for artifact, cause in diagnoses})
 
 
 def read_kept_diagnoses(artifacts: Iterable[Artifact], open_index: OpenIndex) -> Mapping[bytes, KeptDiagnosis]:
@@ -47,9 +47,9 @@ def read_kept_diagnoses(artifacts: Iterable[Artifact], open_index: OpenIndex) ->
         return {key: KeptDiagnosis(*json.loads(text)) for key, text in index.get(map(_key, artifacts)).items()}
 
 
-def attach(kernel: KernelFacts, kept: Mapping[bytes, KeptDiagnosis]) -> None:
+def attach(kernel: KernelFacts, diagnoses: Mapping[bytes, KeptDiagnosis]) -> None:
     """Let `diagnosis_of` find the stored diagnosis of a kernel."""
-    kernel.derive(_NAME, lambda: kept.get(_key(kernel.artifact)))
+    kernel.derive(_NAME, lambda: diagnoses.get(_key(kernel.artifact)))
 
 
 def diagnosis_of(kernel: KernelFacts) -> KeptDiagnosis | None:

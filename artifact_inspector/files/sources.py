@@ -43,7 +43,7 @@ def source_line_reader(
         is_edited = any(line.lstrip().startswith(f"def {kernel}(") for line in text.splitlines())
         recorded = "" if artifact is None else read_recorded_source(location.file) or ""
         wrapped = "" if artifact is None else dict(kernel_sources(_read_wrapper(artifact, root))).get(kernel, "")
-        fitting = [one for one in (recorded, wrapped) if one and is_unchanged(one, location, kernel, artifact)]
+        fitting = [text for text in (recorded, wrapped) if text and is_unchanged(text, location, kernel, artifact)]
         if fitting:
             text = fitting[0]
         else:

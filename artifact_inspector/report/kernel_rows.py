@@ -68,8 +68,8 @@ def _limits(kernel: KernelFacts) -> Text:
         for x in find_findings(kernel)
     ]
     names += ["does not fit"] if kernel.occupancy is not None and kernel.occupancy.blocks == 0 else []
-    if (kept := diagnosis_of(kernel)) is not None:
-        names.insert(0, kept.text)
+    if (diagnosis := diagnosis_of(kernel)) is not None:
+        names.insert(0, diagnosis.text)
     first = sorted(dict.fromkeys(names), key=lambda name: name != "does not fit")
     texts = [f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first]
     return Text(LIMIT_GAP.join(texts), "yellow" if is_severe(kernel) else "")

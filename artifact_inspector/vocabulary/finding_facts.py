@@ -18,8 +18,10 @@ def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
     """The first kernel with what limits it, as a sentence; None if neither a finding nor `advise` says what."""
     if not kernels:
         return None
-    artifact, first, kept = kernels[0].artifact, find_first(find_findings(kernels[0])), diagnosis_of(kernels[0])
-    texts = ([] if kept is None else [f"{kept.text}, by `advise`"]) + ([] if first is None else [first.remark.message])
+    artifact, first, diagnosis = kernels[0].artifact, find_first(find_findings(kernels[0])), diagnosis_of(kernels[0])
+    texts = ([] if diagnosis is None else [f"{diagnosis.text}, by `advise`"]) + (
+        [] if first is None else [first.remark.message]
+    )
     return f"{artifact.display_name} {artifact.hash[:8]}: {'; '.join(texts)}" if texts else None
 
 

@@ -43,9 +43,9 @@ def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:
     rank = _NO_FINDING if first is None else _RANKS[first.code]
     does_not_run = rank <= Consequence.LAUNCH.rank or (kernel.occupancy is not None and kernel.occupancy.blocks == 0)
     is_note = first is None or first.severity is not Severity.WARNING
-    kept = diagnosis_of(kernel)
-    share = max((estimate_share(kernel, code) for code in codes), default=0.0) if kept is None else kept.share
-    is_minor = is_note and (kept is None or kept.share < _LARGE_SHARE)
+    diagnosis = diagnosis_of(kernel)
+    share = max((estimate_share(kernel, code) for code in codes), default=0.0) if diagnosis is None else diagnosis.share
+    is_minor = is_note and (diagnosis is None or diagnosis.share < _LARGE_SHARE)
     return not does_not_run, codes.isdisjoint(_WRONG), -spilled, is_minor, -round(100 * share), rank, -len(codes)
 
 

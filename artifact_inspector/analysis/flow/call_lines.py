@@ -1,6 +1,6 @@
 """Completes the source locations of machine code with the calls that were inlined there.
 
-Before Triton 3.7, the line table of a cubin has the innermost line only: the line of `tl.sum` in Triton's library, not
+Before Triton 3.8, the line table of a cubin has the innermost line only: the line of `tl.sum` in Triton's library, not
 the line of the kernel that calls it. The comments of PTX have the calls, and so has LLVM IR.
 """
 

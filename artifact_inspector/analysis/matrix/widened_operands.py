@@ -39,7 +39,7 @@ def find_widened_dots(code: FunctionCode) -> Iterator[WidenedDot]:
         if not types or len(reads) < 2 or None in reads:
             continue
         multiplied, origins = types[0], [_loaded_type(code, value) for value in reads if value is not None]
-        narrow = [one for one in origins if one is not None and one.bits < multiplied.bits]
+        narrow = [x for x in origins if x is not None and x.bits < multiplied.bits]
         is_one_computed = None in origins and multiplied.bits >= _WORD_BITS
         if len(narrow) == 2 or (narrow and is_one_computed):
             source = source_of(instruction.location)
