@@ -1,0 +1,27 @@
+"""What a diagnosis says of a cause that takes more time than the first one."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.diagnose import explain_order
+
+FIRST = Attribution(CauseKind.UNCOALESCED, "k.py:3", 0.2, 0.2, "r")
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "words"),
+    [
+        (CauseKind.SERIAL_LOOP, 0.3, "the repair of the first cause often shrinks it"),
+        (CauseKind.TYPE_CONVERSION, 0.3, "mixed precision needs most conversions"),
+        (CauseKind.SERIAL_LOOP, 0.2, ""),
+        (CauseKind.TYPE_CONVERSION, 0.1, ""),
+        (CauseKind.SERIAL_LOOP, None, ""),
+    ],
+)
+def test_a_larger_share_that_is_not_first_is_explained(kind: CauseKind, share: float | None, words: str) -> None:
+    explained = explain_order(Attribution(kind, "k.py:4", share, share or 0.0, "r"), FIRST)
+    assert explained == (f"; listed later, since {words}" if words else "")
+    assert Attribution(kind, "k.py:4", share, share or 0.0, "r").as_cause(explained).text.endswith(f"{words or 'r'}.")
