@@ -88,6 +88,20 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             of_line = attribute(model, CauseKind.TYPE_CONVERSION, line, converting, reason)
             is_usual = line not in operations.converts_bytes
             yield replace(of_line, weight=of_line.weight * _USUAL_CONVERSION) if is_usual else of_line
+    yield from _indices_outside_loops(model)
+
+
+def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:
+    """64-bit products and divisions of a kernel without a loop, which each thread computes for each of its elements."""
+    for line, steps in group_by_line(
+        model, lambda step: not model.is_in_loop(step) and step.kind not in MEMORY
+    ).items():
+        if line in model.operations.wide_integers:
+            reason = "each thread multiplies or divides 64-bit integers; use 32-bit offsets"
+            yield attribute(model, CauseKind.INT64, line, steps, reason, left=_INT32_FRACTION)
+        elif line in model.operations.divides:
+            reason = "each thread divides integers; use a constant divisor, or an axis of the grid for each index"
+            yield attribute(model, CauseKind.DIVISION, line, steps, reason)
 
 
 def _dots(model: LaunchModel) -> Iterator[Attribution]:
@@ -100,7 +114,8 @@ def _dots(model: LaunchModel) -> Iterator[Attribution]:
             if step.source_place in operand_lines and step.kind in SHARED and model.is_in_loop(step)
         ]
         yield from _narrow_operands(model, line, [*steps, *operand_steps])
-        if not any(step.kind == "tensor" for step in steps):
+        # HFMA2.MMA makes constants on the tensor pipe
+        if not any(step.kind == "tensor" and not step.opcode.startswith("HFMA2") for step in steps):
             kinds = {kind for step in steps for kind, _ in step.lane_flop}
             if "fp32" in kinds:
                 reason = "the fp32 dot runs on the FMA pipe; input_precision='tf32' uses the matrix unit"

@@ -165,9 +165,12 @@ def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> floa
         return one.weight * _GENERIC_URGENCY
     if one.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
         return one.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
+    half = one.weight * _WAIT_URGENCY
+    if one.kind is CauseKind.SMALL_TILE:  # a larger tile spills more
+        spilling = any(other.kind is CauseKind.SPILLS and other.weight >= half for other in attributions)
+        return half if spilling else one.weight
     if one.kind is not CauseKind.SERIAL_LOOP:
         return one.weight
-    half = one.weight * _WAIT_URGENCY
     is_behind = any(other.kind in _CAUSES_OF_WAITS and other.weight >= half * _WAIT_URGENCY for other in attributions)
     return half if is_behind else one.weight
 

@@ -321,7 +321,7 @@ def with_contiguous_accesses(sample: LaunchSample, steps: Collection[int]) -> La
         requested[index] = int(requested.get(index, 0) * fraction)
         new[index] = int(fetched * fetched_fraction * ideal[index] / max(1, needed))
         lines[index] = min(lines.get(index, 0), max(1, bytes_requested[index] // 128))
-        ranges[index] = max(1, int(ranges.get(index, 0) * fetched_fraction))
+        ranges[index] = max(1, min(int(ranges.get(index, 0) * fetched_fraction), lines[index]))
     return replace(
         sample,
         traffic=replace(

@@ -18,6 +18,7 @@ from artifact_inspector.diagnosis.launch_model import (
 )
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.timing.sampling import LINE
 
 LEAST_EXCESS = 1.5
 """Factor over the ideal from which wavefronts, sectors or bytes are excessive."""
@@ -82,7 +83,7 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
         if excess < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS):
             continue
         if _shares_sectors(model, steps):
-            yield from _narrow_access(model, line, steps)
+            yield from _access_in_pieces(model, line, steps)
             continue
         if line in model.chasing_lines:
             continue  # the chain of loads scatters them
@@ -119,7 +120,17 @@ def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
     return count > 1 and fetched <= LEAST_EXCESS * needed
 
 
-def _narrow_access(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
+def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
+    """Accesses that use their sectors together: each one to many lines, or to few bytes of each thread."""
+    lines = sum(model.traffic.requested_lines.get(step.index, 0) for step in steps)
+    excess = lines / max(1, _total(model.counters.bytes_requested, steps) / LINE)
+    if excess >= LEAST_LINE_EXCESS and not model.is_amd and line not in model.chasing_lines:
+        reason = (
+            f"neighbouring threads access separate cache lines, {excess:.0f} times as many as contiguous ones; "
+            "let them access neighbouring elements"
+        )
+        yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
+        return
     lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
     width = _total(model.counters.bytes_requested, steps) / lanes if lanes else 0.0
     if width >= WIDEST_ACCESS:
