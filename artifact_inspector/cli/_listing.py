@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCode, Selection
-from artifact_inspector.cli._loading import cached_lookup, has_facts, make_timing_reader, open_selected, source_reader
+from artifact_inspector.cli._loading import has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kept_diagnosis import attach, read_kept_diagnoses
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
+from artifact_inspector.files.index import index_opener
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.kernel_rows import kernel_cells
@@ -40,7 +41,8 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
     packs = is_list and len(artifacts) > 1
-    diagnoses = read_kept_diagnoses(artifacts, cached_lookup(None).index) if packs and not view.no_index else {}
+    quiet = index_opener(lambda notice: None)  # the list reports what is wrong with the index
+    diagnoses = read_kept_diagnoses(artifacts, quiet) if packs and not view.no_index else {}
 
     view_row = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
 

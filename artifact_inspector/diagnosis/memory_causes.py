@@ -122,17 +122,19 @@ def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
 
 def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
     """Accesses that use their sectors together: each one to many lines, or to few bytes of each thread."""
-    lines = sum(model.traffic.requested_lines.get(step.index, 0) for step in steps)
-    excess = lines / max(1, _total(model.counters.bytes_requested, steps) / LINE)
-    if excess >= LEAST_LINE_EXCESS and not model.is_amd and line not in model.chasing_lines:
+    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
+    size = _total(model.counters.bytes_requested, steps)
+    width = size / lanes if lanes else 0.0
+    excess = sum(model.traffic.requested_lines.get(step.index, 0) for step in steps) * LINE / max(1, size)
+    # the widest access of each thread explains some of the excess
+    least = max(LEAST_LINE_EXCESS, LEAST_EXCESS * WIDEST_ACCESS / max(1.0, width))
+    if excess >= least and not model.is_amd and line not in model.chasing_lines:
         reason = (
             f"neighbouring threads access separate cache lines, {excess:.0f} times as many as contiguous ones; "
             "let them access neighbouring elements"
         )
         yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
         return
-    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
-    width = _total(model.counters.bytes_requested, steps) / lanes if lanes else 0.0
     if width >= WIDEST_ACCESS:
         return
     reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"

@@ -214,8 +214,8 @@ class KernelFacts(Facts):
         """Loads that may read past an end that the mask of another access names."""
         return self.reading.unmasked
 
-    @of_files
-    def widened_dots(self) -> tuple[WidenedDot, ...] | None:
+    @or_else(tuple)
+    def widened_dots(self) -> tuple[WidenedDot, ...]:
         """Dots that multiply wider elements than their operands are loaded with."""
         return self.reading.widened_dots
 

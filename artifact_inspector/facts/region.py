@@ -10,7 +10,7 @@ from artifact_inspector.analysis.access.bounds_checks import CheckKind
 from artifact_inspector.analysis.flow.loop_range import LoopRange
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.matrix.operand_reads import OperandReads
-from artifact_inspector.analysis.order.regions import TRIP_KINDS, LineCount
+from artifact_inspector.analysis.order.regions import TRIP_KINDS, CostliestLine, LineCount, find_costliest_line
 from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.partitions import PingPongSlot
@@ -94,6 +94,11 @@ class RegionWork(Facts):
     def line_counts(self) -> tuple[LineCount, ...]:
         """Waits, barriers and scratch accesses by source line; last stage only."""
         return tuple(line for line in self.code_lines if line.kind in TRIP_KINDS)
+
+    @derived
+    def costliest_line(self) -> CostliestLine | None:
+        """The source line with most of the instructions; last stage only."""
+        return find_costliest_line(self.code_lines)
 
     @of_hidden_group(tuple)
     def code_lines(self) -> tuple[LineCount, ...]:

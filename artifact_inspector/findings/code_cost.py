@@ -7,7 +7,6 @@ serve loads: `advise` predicts both.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +24,7 @@ _LEAST_LINE_SHARE = 0.25
 """Share of the instructions from which on one line stands out."""
 _CLEARLY = 1.5
 """Factor from which on one estimate exceeds another for certain enough."""
-_MOST_KINDS, _MOST_LINES = 3, 3
-_NO_WORK = frozenset({EventKind.OTHER.count_name, EventKind.BRANCH.count_name, EventKind.SCHEDULE_HINT.count_name})
+_MOST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +44,11 @@ def find_code_cost(kernel: KernelFacts) -> CodeCost | None:
     if last is None or region is None or last.stage.order <= Stage.TTGIR.order or kernel.partitions:
         return None
     work = last.work.get(region.id)
-    if work is None or not work.is_on_demand:
+    line = None if work is None else work.costliest_line
+    if work is None or line is None:
         return None
-    counts = {line: line.instructions for line in work.code_lines if line.kind not in _NO_WORK}
-    total = sum(counts.values())
-    by_line: Counter[str] = Counter()
-    for line, count in counts.items():
-        by_line[str(line.source or "")] += count
-    del by_line[""]
-    if not by_line:
-        return None
-    source, most = by_line.most_common(1)[0]
-    kinds = Counter({x.kind: count for x, count in counts.items() if str(x.source or "") == source})
-    of_kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in kinds.most_common(_MOST_KINDS))
+    source, most, total = line.source, line.instructions, line.total
+    of_kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in line.kinds)
     bounds = _bounds_of(kernel, region, work, total)
     others = max(bounds.issue or 0, bounds.tensor or 0)
     stage: Stage | None = None

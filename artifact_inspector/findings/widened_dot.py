@@ -26,7 +26,7 @@ LEAST_GAIN = 1.5
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    for dot in kernel.widened_dots or ():
+    for dot in kernel.widened_dots:
         gain = _gain(kernel, dot)
         if gain is not None and gain < LEAST_GAIN:
             continue

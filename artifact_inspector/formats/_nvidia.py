@@ -16,7 +16,7 @@ TRAITS = TraitTable(
     {
         Trait.FUSED: r"fma(?!x)",
         Trait.PACKED_PRODUCT: r"dp[24]a",
-        Trait.READS_ROWS: r"ldmatrix\.",
+        Trait.READS_ROWS: r"(llvm\.nvvm\.)?ldmatrix\.",
         Trait.READS_WORD: r"ld\.shared\.[busf](8|16|32)$",
         Trait.ACCESSES_ELEMENT: r"(ld|st)\.shared\.[busf]?(8|16)$",
         Trait.RENAMES: r"mov\.\w+$",

@@ -38,11 +38,18 @@ def count(stage: str, text: str) -> dict[str, int]:
         "sass": (sass_opcodes, SASS),
     }[stage]
     found: Counter[str] = Counter()
+    matrix_loads = 0
     for opcode, times in Counter(opcodes(text)).items():
         kind = next((kind for kind, pattern in patterns.items() if re.match(pattern, opcode)), None)
         if kind is not None:
             found[kind] += times
-    return {kind: found[kind] for kind in KINDS}
+        if re.match(MATRIX_LOAD, opcode):
+            matrix_loads += times
+    # of the shared loads; told where there are any
+    return {kind: found[kind] for kind in KINDS} | ({"ldmatrix": matrix_loads} if matrix_loads else {})
+
+
+MATRIX_LOAD = r"(asm )?ldmatrix\.|llvm\.nvvm\.ldmatrix|LDSM\b"
 
 
 # -- TTIR, TTGIR: dialects of Triton -----------------------------------------------------------

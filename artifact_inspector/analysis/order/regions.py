@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
@@ -20,6 +20,9 @@ TRIP_KINDS = frozenset(
     kind.count_name for kind in (EventKind.WAIT, EventKind.BARRIER, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
 )
 """Kinds that every iteration pays for, whatever else it does: waits, barriers and accesses to scratch memory."""
+
+_NO_WORK = frozenset(kind.count_name for kind in (EventKind.OTHER, EventKind.BRANCH, EventKind.SCHEDULE_HINT))
+_MOST_KINDS = 3
 
 
 class _LoopShare(Enum):
@@ -104,6 +107,33 @@ class LineCount:
     source: SourceLine | None
     """None where the code has no locations."""
     instructions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostliestLine:
+    """The line of a region that most of its instructions belong to."""
+
+    source: str
+    instructions: int
+    kinds: tuple[tuple[str, int], ...]
+    """Its most frequent kinds, with their instructions."""
+    total: int
+    """Instructions of the region that do work, at any line."""
+
+
+def find_costliest_line(lines: Iterable[LineCount]) -> CostliestLine | None:
+    """The line with most instructions; None without instructions that do work, or without locations."""
+    counts = [line for line in lines if line.kind not in _NO_WORK]
+    by_line: Counter[str] = Counter()
+    for line in counts:
+        if line.source is not None:
+            by_line[str(line.source)] += line.instructions
+    if not by_line:
+        return None
+    source, most = by_line.most_common(1)[0]
+    kinds = Counter({line.kind: line.instructions for line in counts if str(line.source) == source})
+    total = sum(line.instructions for line in counts)
+    return CostliestLine(source, most, tuple(kinds.most_common(_MOST_KINDS)), total)
 
 
 def count_by_line(code: FunctionCode, region: Region) -> tuple[LineCount, ...]:
