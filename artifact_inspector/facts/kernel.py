@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
@@ -214,7 +214,7 @@ class KernelFacts(Facts):
         """Loads that may read past an end that the mask of another access names."""
         return self.reading.unmasked
 
-    @or_else(tuple)
+    @partial(of_files, missing=tuple)
     def widened_dots(self) -> tuple[WidenedDot, ...]:
         """Dots that multiply wider elements than their operands are loaded with."""
         return self.reading.widened_dots
@@ -388,4 +388,4 @@ def read_everything(kernel: KernelFacts) -> None:
             read_all(work)
         read_all(stage)
     read_all(kernel)
-    _ = kernel.partition_schedule, kernel.is_hand_scheduled  # which documents list
+    _ = kernel.partition_schedule, kernel.is_hand_scheduled, kernel.widened_dots  # which documents list

@@ -222,11 +222,11 @@ class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
 
 
 class of_files(lazy[Value]):  # noqa: N801 - used as a decorator
-    """A `hidden` fact that only the kernel's files have: None in a record of given values."""
+    """A `hidden` fact that only the kernel's files have: `missing()` in a record of given values."""
 
-    def __init__(self, find: Callable[[Any], Value]) -> None:
+    def __init__(self, find: Callable[[Any], Value], missing: Callable[[], Any] = none) -> None:
         """`find` is the method that computes the fact."""
-        super().__init__(find, is_field=False)
+        super().__init__(find, missing, is_field=False)
 
     def _compute(self, record: Facts) -> Value:
         return super()._compute(record) if record.is_on_demand else self.missing()

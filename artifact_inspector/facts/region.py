@@ -95,10 +95,10 @@ class RegionWork(Facts):
         """Waits, barriers and scratch accesses by source line; last stage only."""
         return tuple(line for line in self.code_lines if line.kind in TRIP_KINDS)
 
-    @derived
+    @property
     def costliest_line(self) -> CostliestLine | None:
-        """The source line with most of the instructions; last stage only."""
-        return find_costliest_line(self.code_lines)
+        """The source line with most of the instructions; last stage only, and None in a record of given values."""
+        return find_costliest_line(self.code_lines) if self.is_on_demand else None
 
     @of_hidden_group(tuple)
     def code_lines(self) -> tuple[LineCount, ...]:

@@ -51,7 +51,7 @@ def test_a_public_object_is_the_same_behind_json_and_pickle(value: Any) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
 
 
-@pytest.mark.parametrize("kernel", [A_KERNEL, "3.6.0/sm_90/matmul_descriptor", "3.6.0/gfx942/flash_attention"])
+@pytest.mark.parametrize("kernel", [A_KERNEL, "3.6.0/sm_90/flash_attention", "3.6.0/gfx942/flash_attention"])
 def test_an_inspection_answers_as_before(kernel: str) -> None:
     before = inspect(FIXTURES / kernel)
     for after in (from_json(to_json(before)), pickle.loads(pickle.dumps(before))):
@@ -59,6 +59,12 @@ def test_an_inspection_answers_as_before(kernel: str) -> None:
         assert after.details == before.details
         assert after.findings == before.findings
         assert after.report() == before.report()
+
+
+def test_an_inspection_that_was_kept_does_not_know_the_costliest_line() -> None:
+    before = inspect(FIXTURES / "3.6.0/sm_90/matmul_descriptor")
+    assert "Costliest in the code: loop@39: the dot at matmul_descriptor.py:42" in before.report()
+    assert "No finding says what limits this kernel." in from_json(to_json(before)).report()
 
 
 def test_a_kernel_in_memory_keeps_its_files() -> None:
