@@ -205,7 +205,7 @@ def is_short(command: str, page: Path) -> bool:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(command, marks=[] if is_short(command, page) else [pytest.mark.long])
+        pytest.param(command, marks=[] if is_short(command, page) else [pytest.mark.exhaustive])
         for command, page in {command: page for page in reversed(PAGES) for command in commands(page)}.items()
     ],
 )

@@ -1,6 +1,6 @@
 """The largest cause that `advise` predicted for a kernel, kept in the result cache so that lists can order by it.
 
-A list simulates nothing: a kernel whose launch nobody diagnosed with this version of the package has none.
+A list simulates nothing: a kernel without a diagnosis of this version of the package has none.
 """
 
 from __future__ import annotations
