@@ -92,7 +92,7 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:
-    """64-bit products and divisions of a kernel without a loop, which each thread computes for each of its elements."""
+    """64-bit products and divisions outside of loops, which each thread computes for each of its elements."""
     for line, steps in group_by_line(
         model, lambda step: not model.is_in_loop(step) and step.kind not in MEMORY
     ).items():

@@ -87,12 +87,7 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
             continue
         if line in model.chasing_lines:
             continue  # the chain of loads scatters them
-        unit = "cache lines" if model.is_amd else "sectors"
-        reason = (
-            f"neighbouring threads access separate {unit}, {excess:.1f} times as many as contiguous ones; "
-            "let them access neighbouring elements"
-        )
-        yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
+        yield _attribute_separate(model, line, steps, f"{'cache lines' if model.is_amd else 'sectors'}, {excess:.1f}")
 
 
 def _sector_excess(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
@@ -129,16 +124,21 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
     # the widest access of each thread explains some of the excess
     least = max(LEAST_LINE_EXCESS, LEAST_EXCESS * WIDEST_ACCESS / max(1.0, width))
     if excess >= least and not model.is_amd and line not in model.chasing_lines:
-        reason = (
-            f"neighbouring threads access separate cache lines, {excess:.0f} times as many as contiguous ones; "
-            "let them access neighbouring elements"
-        )
-        yield _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
+        yield _attribute_separate(model, line, steps, f"cache lines, {excess:.0f}")
         return
     if width >= WIDEST_ACCESS:
         return
     reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"
     yield _attribute_contiguous(model, CauseKind.NARROW_ACCESS, line, steps, reason)
+
+
+def _attribute_separate(model: LaunchModel, line: str, steps: Sequence[ProgramStep], pieces: str) -> Attribution:
+    """Accesses of neighbouring threads to separate `pieces`: what they are, and how many for each contiguous one."""
+    reason = (
+        f"neighbouring threads access separate {pieces} times as many as contiguous ones; "
+        "let them access neighbouring elements"
+    )
+    return _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
 
 
 def _attribute_contiguous(

@@ -388,4 +388,4 @@ def read_everything(kernel: KernelFacts) -> None:
             read_all(work)
         read_all(stage)
     read_all(kernel)
-    _ = kernel.partition_schedule, kernel.is_hand_scheduled, kernel.widened_dots  # which documents list
+    _ = kernel.partition_schedule, kernel.is_hand_scheduled, kernel.widened_dots  # for documents and findings

@@ -30,7 +30,7 @@ def with_callers(module: Module, earlier: Module) -> Module:
     """A module whose locations without callers have those of an earlier stage.
 
     Several calls of one line follow each other in the machine code as they do in the earlier stage: the n-th part of
-    the line's instructions of one kind belongs to the n-th part there. The compiler may have moved some across it.
+    the line's instructions of one kind belongs to the n-th part there. The compiler may have mixed two parts.
     """
     callers_by_line = _callers_by_line(earlier)
     if not callers_by_line:
