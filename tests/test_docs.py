@@ -177,6 +177,7 @@ def test_an_update_keeps_what_a_page_leaves_out(page_output: str, expected: str)
     assert elide(page_output, "one line\nline two\nthird\nlast 4\n") == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_console_blocks_are_current(page: Path, scratch: Path, request: pytest.FixtureRequest) -> None:
     def refresh(block: re.Match[str]) -> str:

@@ -103,6 +103,7 @@ def test_the_json_has_it_for_each_region(after: dict[str, Any], shuffles: int) -
     assert sum(values.values()) == shuffles
 
 
+@pytest.mark.long
 def test_the_schema_describes_it_by_its_type_and_unit(after: dict[str, Any]) -> None:
     facts = after["schema"]["$defs"]["Kernel"]["properties"]["facts"]["patternProperties"]
     assert facts[r"^.+[.]shuffles$"] == {"type": "integer", "description": "shuffles, in the code"}

@@ -231,6 +231,7 @@ def test_a_baseline_is_a_document_too() -> None:
     check(document)
 
 
+@pytest.mark.long
 def test_two_kernels_are_a_document_of_their_own() -> None:
     for left, right in (("sm_75", "gfx942"), ("sm_80", "sm_75"), ("gfx942", "sm_80")):
         sides = ["--left", left, "--right", right]

@@ -81,6 +81,7 @@ def test_a_filter_keeps_the_rows_that_hold_what_is_asked(window: Browser, listed
     assert window.texts("output")[0] == f"1 of {len(KERNELS)}"
 
 
+@pytest.mark.long
 def test_a_heading_sorts_by_its_column_and_says_so(window: Browser, listed: Path) -> None:
     window.open(listed)
     heading = window.run(

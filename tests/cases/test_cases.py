@@ -61,6 +61,7 @@ def said(kernel: KernelFacts, code: str) -> list[str]:
     return [finding.remark.message for finding in find_findings(kernel) if finding.code == code]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("archive", ARCHIVES)
 def test_no_case_departs_from_a_second_reading_of_its_line(cases: Cases, archive: str) -> None:
     for kernel in cases.kernels(archive).values():

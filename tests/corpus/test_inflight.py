@@ -65,6 +65,7 @@ LOOPED = {
 a vmcnt or loadcnt, many of them outside loops only."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "directory",
     [

@@ -130,6 +130,7 @@ def test_every_matrix_instruction_that_grep_counts_stands_in_one_region(path: st
     assert counted == grep.count(last.value, kernel.text(last))["matrix"]
 
 
+@pytest.mark.long
 def test_most_regions_hold_exactly_and_the_others_differ_for_few_reasons() -> None:
     # Read off the files one by one: see the tests below for one of each reason.
     reasons = dict.fromkeys(BalanceReason, 0)

@@ -20,7 +20,7 @@ NAMES = ("bmm-tile", "conv", "embedding", "gemv-w4", "pixels")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[1:])])
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])])
 def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
     plant = blind_pairs.PAIRS[name][1]
     (candidate,) = pairs.compile_variants([plant], "sm_90", tmp_path, blind_pairs.FILE)

@@ -101,7 +101,7 @@ def softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 """
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_masked_lanes_that_add_a_little_to_a_sum_are_a_difference(tmp_path: Path) -> None:
     files = tmp_path / "k.py", tmp_path / "edited.py"
     files[0].write_text(SOFTMAX, encoding="utf-8")

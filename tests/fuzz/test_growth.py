@@ -28,6 +28,7 @@ def test_each_kind_of_file_is_made_and_read() -> None:
             readers[kind](content.encode() if isinstance(content, str) else content)
 
 
+@pytest.mark.long
 def test_a_file_is_measured_in_a_process_of_its_own() -> None:
     found = measure("ttgir: buffers, all alive", 100_000, "list")
     assert isinstance(found, Cost)

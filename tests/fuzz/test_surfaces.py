@@ -30,7 +30,7 @@ SLOW = ("watches", "bisections", "launches", "bombs")
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "surface", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in SURFACES]
+    "surface", [pytest.param(name, marks=pytest.mark.exhaustive) if name in SLOW else name for name in SURFACES]
 )
 def test_the_first_cases_break_no_promise(surface: str, tmp_path: Path) -> None:
     for number in range(FIRST):
@@ -70,6 +70,7 @@ def test_what_keeps_them_is_not() -> None:
     check_document("`<img src=x onerror=pwn()>`", "markdown")
 
 
+@pytest.mark.long
 def test_turns_go_on_where_they_were_stopped(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     assert take_turns(state, 2, 60, "completion") == 0

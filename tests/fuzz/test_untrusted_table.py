@@ -282,8 +282,8 @@ def test_the_watch_hears_every_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", [pytest.param("gfx942", marks=pytest.mark.long), "sm_80"])
-@pytest.mark.parametrize("command", [pytest.param("passes", marks=pytest.mark.long), "rank --vary", "predict"])
+@pytest.mark.parametrize("target", [pytest.param("gfx942", marks=pytest.mark.exhaustive), "sm_80"])
+@pytest.mark.parametrize("command", [pytest.param("passes", marks=pytest.mark.exhaustive), "rank --vary", "predict"])
 def test_all_keys_at_once(compiled: Path, tmp_path: Path, command: str, target: str) -> None:
     cache = hostile_cache(compiled, tmp_path, target)
     for name, change in KEYS.items():

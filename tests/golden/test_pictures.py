@@ -20,6 +20,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
 def test_a_picture_is_what_its_command_draws(
     path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -62,6 +62,7 @@ def test_the_best_of_the_first_five_is_the_best_there_is(folder: Path, rows: lis
     assert cost.correlation > 0.9
 
 
+@pytest.mark.long
 def test_every_term_is_told_and_none_is_larger_than_the_score(rows: list[dict[str, Any]]) -> None:
     assert [row["score"] for row in rows] == sorted(row["score"] for row in rows)
     assert {row["launch"] for row in rows} == set(range(16))

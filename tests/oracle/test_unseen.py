@@ -73,9 +73,9 @@ def members() -> dict[str, bytes]:
 def names() -> list[Any]:
     with tarfile.open(ARCHIVE) as archive:
         found = [Path(name).stem for name in archive.getnames() if name.startswith("launches/")]
-    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 23)
+    marks = (pytest.mark.long, *[pytest.mark.exhaustive] * 47)
     return [
-        name if name in SHORT else pytest.param(name, marks=marks[number % 24]) for number, name in enumerate(found)
+        name if name in SHORT else pytest.param(name, marks=marks[number % 48]) for number, name in enumerate(found)
     ]
 
 
@@ -100,6 +100,7 @@ def run(name: str, place: Path) -> tuple[Prediction, dict[str, float]]:
     return predict_counters(simulate_launch(loaded, launch), 50 << 20), case["metrics"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(TOOL is None, reason="it takes an nvdisasm")
 @pytest.mark.parametrize("name", names())
 def test_what_nobody_had_seen_is_what_hardware_counted(name: str, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_the_pass_that_clusters_the_loads_of_the_gemv_is_named_in_both_spellings
     assert (change.value_before, change.value_after) == ("interleaved", "clustered")
 
 
+@pytest.mark.long
 def test_coalescing_widens_the_loads() -> None:
     steps = [step for step in saved_trace().steps if step.argument == "tritongpu-coalesce"]
     widened = [c for step in steps for c in step.changes if c.topic is Topic.WIDTHS]

@@ -63,6 +63,7 @@ def test_the_failure_on_the_page_holds_the_evidence() -> None:
     assert "artifact_inspector/" not in output  # no line of ours in a traceback
 
 
+@pytest.mark.long
 def test_the_file_of_facts_is_small_and_free_of_what_shifts(project: Path) -> None:
     (path,) = project.glob("facts/**/*.json")
     assert path.relative_to(project).as_posix() == "facts/test_kernels/test_the_matmul_is_as_reviewed.json"

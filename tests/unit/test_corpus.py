@@ -278,6 +278,7 @@ def test_a_file_that_cannot_be_read_costs_its_kernel_alone(tmp_path: Path) -> No
     assert list(degrees.values()).count("identical") == 1
 
 
+@pytest.mark.long
 def test_the_other_way_round_is_the_mirror_image() -> None:
     one, other = (
         compared(FIXTURES / left, FIXTURES / right) for left, right in (("3.2.0", "3.3.1"), ("3.3.1", "3.2.0"))
@@ -311,6 +312,7 @@ def rows(markdown: str) -> list[str]:
     return [line for line in markdown.splitlines() if line.startswith("|")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [1, 300, 900, 950, 1000, 1050, 1100, 2000, 70_000])
 def test_a_comment_holds_any_corpus_whole_or_cut_between_its_parts(corpus: Corpus, length: int) -> None:
     markdown = corpus_markdown(many(corpus, "k" * length), ["waits"])

@@ -168,7 +168,7 @@ def fail(_: object) -> None:
     raise ValueError("never")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_dask
 def test_a_cluster_writes_the_same_and_a_killed_worker_costs_nothing(scheduler, cache, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(dataset, "KERNELS_PER_PARTITION", 1)
@@ -190,6 +190,7 @@ def test_facts_of_a_cluster_equal_those_of_one_process(scheduler, cache, monkeyp
     assert list(read_kernels(artifacts, None, ReadOptions(scheduler=scheduler))) == here
 
 
+@pytest.mark.long
 @needs_dask
 def test_kernels_are_sent_to_workers_that_lack_the_cache(scheduler, cache, tmp_path) -> None:
     artifacts = open_cache(cache / "node1" / "sm_80").entries

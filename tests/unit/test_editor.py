@@ -145,6 +145,7 @@ def test_the_server_offers_hovers_and_hints(told: dict[str, Any]) -> None:
     assert told["capabilities"].inlay_hint_provider
 
 
+@pytest.mark.long
 def test_the_action_on_a_kernel_answers_with_its_headline(told: dict[str, Any]) -> None:
     assert told["action"] == ["Name what takes the time of masked_add on sm_80"]
     (entry,) = open_cache(FIXTURES / KERNEL).entries

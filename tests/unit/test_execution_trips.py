@@ -259,7 +259,9 @@ def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
             assert np.array_equal(*np.broadcast_arrays(value, was)), name
 
 
-@pytest.mark.parametrize("ctas", [1, 2, MANY])
+@pytest.mark.parametrize(
+    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(LOOPS[name] + AGAIN, ctas, LoopAccelerator(), monkeypatch)
@@ -267,7 +269,9 @@ def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatc
     assert max(found.proven, default=0) >= 20 or name in ONE_BY_ONE
 
 
-@pytest.mark.parametrize("ctas", [1, 2, MANY])
+@pytest.mark.parametrize(
+    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("name", REFUSING)
 def test_what_cannot_be_proven_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = REFUSING[name] + AGAIN
@@ -292,7 +296,7 @@ def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatc
     assert found.registers["R11"].ravel()[:3].tolist() == [0, 39, 78]
 
 
-@pytest.mark.parametrize("ctas", [1, 3, MANY])
+@pytest.mark.parametrize("ctas", [1, 3, pytest.param(MANY, marks=pytest.mark.long)])
 def test_ctas_that_go_round_differently_often(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = LOOPS["a sum grows"] + AGAIN.replace("R8, 0x28", "R8, R10").replace("0x1, RZ", "0x100, RZ")
     assert_same(run(body, ctas, LoopAccelerator(), monkeypatch), run(body, ctas, None, monkeypatch), joined=True)
@@ -323,7 +327,9 @@ TILES = """
 """Ten tiles of forty trips around a ring of three buffers; the next tile begins where no sum leads."""
 
 
-@pytest.mark.parametrize("ctas", [1, 2, MANY])
+@pytest.mark.parametrize(
+    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+)
 def test_most_trips_of_every_tile_run_side_by_side(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(TILES, ctas, LoopAccelerator(), monkeypatch)
     assert_same(found, run(TILES, ctas, None, monkeypatch))

@@ -66,6 +66,7 @@ def test_each_kernel_has_a_row_with_the_values_of_its_json(rows: list[dict]) -> 
     assert len(compared) > 20
 
 
+@pytest.mark.long
 def test_each_region_has_a_row_at_each_stage(rows: list[dict]) -> None:
     for kernel in read_cache(open_cache(CACHE)):
         mine = [r for r in rows if r["row"] == "region" and r["directory"] == kernel.artifact.directory]
@@ -77,7 +78,7 @@ def test_each_region_has_a_row_at_each_stage(rows: list[dict]) -> None:
         assert sum(r["is_main"] for r in mine if r["stage"] == kernel.last.stage.value) == 1
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_every_row_has_every_column_in_its_type(rows: list[dict]) -> None:
     rows = [*rows, *(row for kernel in read_cache(open_cache(FIXTURES)) for row in fact_rows(kernel, "all"))]
     filled = set()

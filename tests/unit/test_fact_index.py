@@ -119,6 +119,7 @@ def test_a_kernel_is_the_same_looked_up_as_found(cache: Path, index: Path, read:
     assert found == [inspection.inspect_artifact(entry) for entry in open_cache(cache).entries]
 
 
+@pytest.mark.long
 def test_equal_kernels_are_read_once_and_keep_their_own_paths(
     cache: Path, index: Path, read: Counter[str], tmp_path: Path
 ) -> None:
@@ -367,6 +368,7 @@ def test_a_second_run_imports_no_parser(some: Path, tmp_path: Path) -> None:
     assert imported(some, tmp_path) == "[]\n"
 
 
+@pytest.mark.long
 def test_a_picture_of_facts_that_are_known_imports_no_parser(tmp_path: Path) -> None:
     cache = FIXTURES / "3.2.0" / "sm_80" / "matmul_grouped"
     first, second = (imported(cache, tmp_path, "", "--svg", "occupancy") for _ in range(2))
@@ -404,11 +406,13 @@ def test_other_bounds_and_another_record_are_another_key(cache: Path, monkeypatc
     assert len({state.digest for state in found if state is not None}) == 3
 
 
+@pytest.mark.long
 def test_without_the_index_nothing_is_left_behind(some: Path, tmp_path: Path) -> None:
     assert run(some, "--no-index", home=tmp_path).returncode == 0
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_home_that_cannot_be_written_costs_one_line(some: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")

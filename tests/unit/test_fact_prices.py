@@ -46,6 +46,7 @@ def test_the_reduction_across_warps_has_its_price(documents: list[dict]) -> None
     assert float(price[1]) == pytest.approx(1.42, abs=0.1)
 
 
+@pytest.mark.exhaustive
 def test_no_fact_costs_more_than_all_together(documents: list[dict]) -> None:
     total = documents[0]["price"]["ratio"]
     known = [price for price in prices_of(documents[0]).values() if price is not None]

@@ -71,6 +71,7 @@ def test_two_runs_of_grouped_gemm_have_the_same_groups():
     assert groups().tolist() == groups().tolist()
 
 
+@pytest.mark.long
 @needs_triton_and_torch
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.exhaustive) if "attention" in name else name for name in SMALL]

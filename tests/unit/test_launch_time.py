@@ -60,6 +60,7 @@ def test_the_time_lies_above_what_the_bottleneck_takes(prediction: dict[str, Any
     assert time["imbalance"] == 1
 
 
+@pytest.mark.long
 def test_stalls_name_the_line_with_the_bank_conflicts(prediction: dict[str, Any]) -> None:
     stalls = prediction["stalls"]
     assert [row["cycles"] for row in stalls] == sorted((row["cycles"] for row in stalls), reverse=True)

@@ -399,7 +399,10 @@ def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
 @needs_linux
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGTERM, *(pytest.param(number, marks=pytest.mark.long) for number in (signal.SIGINT, signal.SIGHUP))],
+    [
+        signal.SIGTERM,
+        *(pytest.param(number, marks=pytest.mark.exhaustive) for number in (signal.SIGINT, signal.SIGHUP)),
+    ],
 )
 @pytest.mark.parametrize(("words", "module"), [(["mcp", "--root", "fixtures"], "mcp"), (["lsp"], "pygls")])
 def test_a_server_ends_although_its_client_keeps_its_input_open(

@@ -70,6 +70,7 @@ def test_many_kernels_begin_with_a_summary_and_fit_two_screens(cache: Cache, ker
     assert any("every kernel with --limit 0" in line for line in lines)
 
 
+@pytest.mark.long
 def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[KernelFacts]) -> None:
     lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False, limit=5))
     (left,) = [line for line in lines if "Not shown" in line]
@@ -115,6 +116,7 @@ def test_sorting_puts_what_costs_most_first(kernels: list[KernelFacts]) -> None:
     assert sort_kernels(kernels, "-name")[0].artifact.display_name == "while_loop"
 
 
+@pytest.mark.long
 def test_what_costs_most_comes_first_in_words_with_the_next_command() -> None:
     text = run(str(CACHE), columns="80")
     assert names(text)[:2] == ["register_spill", "register_spill"]

@@ -65,7 +65,7 @@ def test_1000_configurations_keep_their_index_tensors(tmp_path: Path) -> None:
     assert requests[999].arguments["index1"].values.elements.tolist() == columns
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_record_of_200_mb_keeps_every_launch(tmp_path: Path) -> None:
     """Today's captures record at most 65,536 elements of a tensor."""
     tensors = [list(range(number << 31, (number << 31) + 65_536)) for number in range(1, 382)]

@@ -98,6 +98,7 @@ def test_findings_are_sarif() -> None:
     assert places == {f"kernels/{name}.py" for name in ("matmul_square", "gemv_splitk", "flash_attention")}
 
 
+@pytest.mark.long
 def test_fingerprints_tell_results_apart_and_stay_when_lines_shift(corpus: Corpus) -> None:
     def prints(find: Any) -> list[str]:
         run = sarif_document(GATE_RULES, change_remarks(corpus, GATES_SHUT, find))["runs"][0]

@@ -126,6 +126,7 @@ def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     assert any("from the cached TTIR" in note for note in kernel["notes"])
 
 
+@pytest.mark.long
 def test_what_was_tried_is_a_document(tried: dict) -> None:
     schema = json.loads((ROOT / "docs" / "schema" / "v2" / "remedies.schema.json").read_text())
     Draft202012Validator(schema).validate(tried)

@@ -87,7 +87,7 @@ def check_reference(name: str, target: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "target"), [("softmax", "sm_80"), pytest.param("matmul_grouped", "gfx942", marks=pytest.mark.long)]
+    ("name", "target"), [("softmax", "sm_80"), pytest.param("matmul_grouped", "gfx942", marks=pytest.mark.exhaustive)]
 )
 def test_a_reference_kernel_has_the_same_key(name: str, target: str, tmp_path: Path) -> None:
     check_reference(name, target, tmp_path)

@@ -118,6 +118,7 @@ def test_nothing_ranked_is_no_success() -> None:
         run("rank", str(CACHE / target / "softmax"), *arguments)
 
 
+@pytest.mark.long
 def test_no_purpose_takes_more_shared_memory_than_the_kernel() -> None:
     for entry in open_cache(CACHE / "sm_80").entries:
         kernel = inspect_artifact(entry)

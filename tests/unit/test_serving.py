@@ -194,6 +194,7 @@ def test_400_kernels_fit_into_an_answer_of_the_usual_size(many: Path) -> None:
     assert told["next"]["tool"] == "list"
 
 
+@pytest.mark.long
 def test_findings_are_asked_for_kernel_after_kernel() -> None:
     told = answer("findings", {"cache": A_CACHE, "tokens": 500})
     assert "kernels were not read" in told["left_out"]

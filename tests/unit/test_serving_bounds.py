@@ -101,7 +101,7 @@ def check_pages(tool: str, arguments: dict[str, Any], sizes: Iterable[int], cont
     [
         name
         if name == "explain"
-        else pytest.param(name, marks=pytest.mark.exhaustive if turn % 4 else pytest.mark.long)
+        else pytest.param(name, marks=pytest.mark.exhaustive if turn % 8 else pytest.mark.long)
         for turn, name in enumerate(CALLS)
     ],
 )

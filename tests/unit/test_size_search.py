@@ -56,6 +56,7 @@ def test_a_size_that_is_a_constant_too_grows_no_further() -> None:
     assert changed.tensors["y_ptr"].values is None  # indices belong to the recorded size
 
 
+@pytest.mark.long
 def test_rows_whose_offsets_wrap_are_searched_without_an_argument_for_their_number() -> None:
     entry = open_cache(FIXTURES / "3.6.0/sm_80/softmax").entries[0]
     loaded = load_kernel(entry, make_disassembler([entry], None, sass=True))

@@ -61,7 +61,7 @@ def attempt(checkout: Path, *options: str) -> Result:
     return CliRunner().invoke(cli.app, ["try", f"{checkout}/scale.py:scale", "-t", "sm_80", *TAKES, *options])
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(checkout: Path) -> None:
     (checkout / "scale.py").write_text(f"# what it is for\n\n{KERNEL}")
     unreached = attempt(checkout, "--keep", str(checkout / "tried"))

@@ -236,7 +236,8 @@ def test_hostile_inline_assembly_costs_neither_time_nor_memory(cache: Path) -> N
 
 @needs_triton
 @pytest.mark.parametrize(
-    "assembly", [HOSTILE[0], *(pytest.param(assembly, marks=pytest.mark.long) for assembly in (HOSTILE[2], HOSTILE[4]))]
+    "assembly",
+    [HOSTILE[0], *(pytest.param(assembly, marks=pytest.mark.exhaustive) for assembly in (HOSTILE[2], HOSTILE[4]))],
 )
 @pytest.mark.long
 def test_limits_hold_where_no_directive_is_recognised(

@@ -87,6 +87,7 @@ def test_a_line_with_any_waste_goes_before_all_lines_without(wasteful: dict[str,
 counts = st.integers(0, 6)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=30))
 def test_the_lines_of_a_launch_are_those_with_most_excess_sectors_and_bank_conflicts(
