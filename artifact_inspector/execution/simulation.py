@@ -189,9 +189,9 @@ class LaunchSetup:
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
         """A machine with some CTAs at the kernel's first instruction."""
-        loaded = self.loaded
+        loaded, program = self.loaded, self.loaded.program
         machine = Machine(
-            loaded.program,
+            program if self.memory.computes_data else program.counting or program,
             ctas,
             loaded.threads,
             self.memory,
@@ -239,9 +239,7 @@ def set_up_launch(
         environment = AmdgcnEnvironment(program, loaded.initial_state, launch, arguments, threads, names)
     else:
         environment = SassEnvironment(program, launch, arguments, threads, names, descriptors)
-    memory = _make_memory(launch)
-    memory.shared_data_decides = program.shared_data_decides or len(memory.tensors) < len(memory.regions)
-    return LaunchSetup(loaded, launch, counters, memory, names, environment, runs_in_parallel)
+    return LaunchSetup(loaded, launch, counters, _make_memory(launch), names, environment, runs_in_parallel)
 
 
 def _make_memory(launch: KernelLaunch) -> GlobalMemory:

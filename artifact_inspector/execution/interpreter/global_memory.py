@@ -251,8 +251,6 @@ class GlobalMemory:
         """Receives every access, if requested."""
         self.values: LaunchValues | None = None
         """The values of all tensors, if data is computed."""
-        self.shared_data_decides = True
-        """Whether the program needs the content of shared memory."""
         self.journal: Journal | None = None
         """Keeps the accesses of a speculative run until it is proven."""
 
@@ -260,6 +258,11 @@ class GlobalMemory:
     def rounding(self) -> Rounding:
         """How results of float arithmetic are rounded."""
         return NEAREST if self.values is None else self.values.rounding
+
+    @property
+    def computes_data(self) -> bool:
+        """Whether data is computed that decides no address, guard or branch."""
+        return self.values is not None or self.observer is not None or len(self.tensors) < len(self.regions)
 
     @property
     def tensors(self) -> list[TensorMemory]:

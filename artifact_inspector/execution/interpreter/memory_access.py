@@ -27,7 +27,9 @@ WordUpdate: TypeAlias = Callable[..., IntArray]
 
 
 def load_global(machine: Machine, lanes: LaneAccesses | None, size: int, word_count: int) -> Sequence[Value]:
-    """The words at the accessed addresses, if the values of the tensor were given."""
+    """The words at the accessed addresses, if the values of the tensor were given; none if they decide nothing."""
+    if machine.step.only_counts:
+        return ()
     if lanes is None:
         missing_inputs = machine.counters.missing_inputs.get(machine.step.index, 0)
         return [UnknownValue(0, FULL, missing_inputs)] * word_count
@@ -134,7 +136,9 @@ _SHARED_WORD_COST = 8
 
 
 def load_shared(machine: Machine, lanes: LaneAccesses | None, size: int, word_count: int) -> Sequence[Value]:
-    """The words that shared memory holds, where known."""
+    """The words that shared memory holds, where known; none if they decide nothing."""
+    if machine.step.only_counts:
+        return ()
     _observe_shared(machine, lanes, size, is_store=False)
     unknown_value = unknown_shared_value(machine)
     if lanes is None or machine.shared_memory.content is None:
@@ -182,8 +186,6 @@ def forget_shared(machine: Machine, missing_inputs: int, start: int | None = Non
 def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values: Sequence[Value]) -> None:
     """Store values to shared memory; unknown values make its bytes unknown."""
     _observe_shared(machine, lanes, size, is_store=True)
-    if not machine.memory.shared_data_decides and machine.memory.observer is None and machine.memory.values is None:
-        return
     shared = machine.shared_memory
     if machine.undecided_lanes is not None:  # lanes that may or may not store
         forget_shared(machine, machine.undecided_lanes.missing_inputs)

@@ -57,6 +57,8 @@ class ProgramStep:
     ignores_inactive_lanes: bool = False
     """Whether it ignores the values of inactive lanes."""
     kind: StepKind = ""
+    only_counts: bool = False
+    """Whether its results are not written, because they decide nothing."""
     is_supported: bool = True
     """False if the opcode is not supported: its results are unknown."""
     assumes_swap: bool = False
@@ -101,8 +103,10 @@ class DecodedProgram:
     """Branch → the step where all paths from it reconverge."""
     blocks: tuple[BlockRange, ...] = ()
     """Basic blocks; none if the successors of some are unknown."""
-    shared_data_decides: bool = True
-    """Whether data of shared memory may reach an address, a predicate or the control flow."""
+    keeps_shared_data: bool = True
+    """Whether it needs the content of shared memory."""
+    counting: DecodedProgram | None = None
+    """The same program without data that reaches no address, guard or branch; None if that is unknown."""
     code_bytes: int = 0
     """Bytes of code, which are fetched from device memory like data; 0 if unknown."""
 

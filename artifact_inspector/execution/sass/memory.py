@@ -233,6 +233,8 @@ def _build_async_copy(statement: SassStatement) -> op.StepRun:
         else:
             source_lanes = find_lane_accesses(machine, address) if counts_as_read else lanes
             target_lanes = count_async_copy(machine, target_address, size, source_lanes, past_l1=past_l1)
+        if not machine.program.keeps_shared_data:
+            return
         values: Sequence[Value] = [0] * word_count
         if lanes is not None or machine.counters.missing_inputs.get(machine.step.index):
             values = load_global(machine, lanes, size, word_count)
@@ -263,7 +265,8 @@ def _build_store_shared(statement: SassStatement) -> op.StepRun:
 
     def run(machine: Machine) -> None:
         lanes = count_shared_access(machine, address_reader(machine), size)
-        store_shared(machine, lanes, size, [reader(machine) for reader in readers])
+        if machine.program.keeps_shared_data:
+            store_shared(machine, lanes, size, [reader(machine) for reader in readers])
 
     return run
 
@@ -290,6 +293,8 @@ def _build_matrix_access(statement: SassStatement) -> op.StepRun:
         is_everything = count == 4 and active_mask is True
         mask = is_everything or machine.intersect(active_mask, machine.lane_numbers < 8 * count)
         lanes = count_shared_access(machine, address_reader(machine), 16, mask, lanes_per_group=8)
+        if machine.step.only_counts or not (is_load or machine.program.keeps_shared_data):
+            return
         matrix_lanes = [_matrix_lanes(machine, lanes, n, is_transposed=is_transposed) for n in range(count)]
         if write_loaded is not None:
             write_loaded(machine, [_load_matrix_word(machine, lane_parts) for lane_parts in matrix_lanes])

@@ -22,6 +22,7 @@ from artifact_inspector.execution.interpreter.reconvergence import block_ranges,
 from artifact_inspector.execution.sass.approximation import build_approximation
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
+from artifact_inspector.execution.sass.data_steps import with_counting
 from artifact_inspector.execution.sass.double import DOUBLE
 from artifact_inspector.execution.sass.float import FLOAT
 from artifact_inspector.execution.sass.float_conversions import FLOAT_CONVERSIONS
@@ -32,7 +33,6 @@ from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
 from artifact_inspector.execution.sass.operands import LITERALS, RunBuilder, StepRun, is_zero_register, split_words
 from artifact_inspector.execution.sass.products import PRODUCTS
-from artifact_inspector.execution.sass.shared_data import data_decides
 from artifact_inspector.execution.sass.tma import COPIES
 from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
 from artifact_inspector.formats.sass import parser as language
@@ -94,9 +94,10 @@ def read_program(
     section, arch = _functions_in_section(module, kernel), arch_number(module)
     instructions = [instruction for function in section for instruction in function.instructions]
     targets = _branch_targets(section)
-    has_indirect_branches = any(instruction.opcode.startswith(_INDIRECT) for instruction in instructions)
+    jumps = [at for at, instruction in enumerate(instructions) if instruction.opcode.startswith(_INDIRECT)]
     steps = tuple(_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions))
-    return DecodedProgram(
+    blocks = block_ranges(section[0], _EXITS) if len(section) == 1 else ()
+    program = DecodedProgram(
         section[0].name,
         steps,
         {step.address: step.index for step in steps},
@@ -104,11 +105,12 @@ def read_program(
         parameters=tuple(parameters),
         arch_number=arch,
         target=f"sm_{arch}",
-        shared_data_decides=len(section) > 1 or has_indirect_branches or data_decides(section[0]),
         code_bytes=len(steps) * INSTRUCTION_BYTES,
         reconvergence_steps=reconvergence_steps(section, _EXITS),
-        blocks=block_ranges(section[0], _EXITS) if len(section) == 1 and not has_indirect_branches else (),
+        blocks=() if jumps else blocks,
     )
+    has_unknown_way = not blocks or any(jump not in targets for jump in jumps)
+    return program if has_unknown_way else with_counting(program, instructions, blocks)
 
 
 def _functions_in_section(module: Module, kernel: str) -> tuple[Function, ...]:

@@ -84,6 +84,8 @@ def _build_warpgroup_product(statement: SassStatement) -> op.StepRun:
         counts, index = machine.counters, machine.step.index
         counts.wavefronts[index] += wavefront_sixteenths * machine.group.warps // 16
         counts.wavefronts_ideal[index] += wavefront_sixteenths * machine.group.warps // 16
+        if machine.step.only_counts:
+            return
         if machine.memory.values is None or not compute(machine, names):
             op.write_all(machine, names, machine.unknown_value(f"the result of {statement.base}"))
 

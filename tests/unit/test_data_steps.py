@@ -1,4 +1,4 @@
-"""Whether data of shared memory decides anything, and that a simulation counts the same without it."""
+"""Which instructions decide nothing, and that a simulation counts the same without their results."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from artifact_inspector.execution.interpreter.reconvergence import block_ranges
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 from artifact_inspector.execution.prediction import predict_counters
-from artifact_inspector.execution.sass.shared_data import data_decides
+from artifact_inspector.execution.sass.data_steps import DataSteps, find_data_steps
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
@@ -22,13 +23,13 @@ HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
 COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
 
 
-def decides(body: str) -> bool:
+def data_steps(body: str) -> DataSteps:
     lines = [HEAD]
     for line in map(str.strip, body.strip().splitlines()):
         lines.append(f"{line}\n" if line.endswith(":") else f"        /*{16 * len(lines):04x}*/   {line} ;\n")
     lines.append(f"        /*{16 * len(lines):04x}*/   EXIT ;\n")
     (function,) = format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS).functions
-    return data_decides(function)
+    return find_data_steps(function.instructions, block_ranges(function, ("EXIT",)))
 
 
 HARMLESS = {
@@ -43,7 +44,7 @@ DECIDING = {
     "address of a store": "LDS R2, [R8]\nSTG.E desc[UR4][R2.64], R6",
     "guard": "LDS R4, [R3]\nISETP.GT.AND P0, PT, R4, RZ, PT\n@P0 STG.E desc[UR4][R2.64], R6",
     "branch": "LDS R4, [R3]\nISETP.GT.AND P0, PT, R4, RZ, PT\n@P0 BRA `(.L_1)\nNOP\n.L_1:\nNOP",
-    "barrier": "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2",
+    "barrier": "LDS R2, [R3]\nSYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2",
     "kept under a guard": "LDS R2, [R3]\n@P1 MOV R2, R9\nLDG.E R6, desc[UR4][R2.64]",
     "next iteration": ".L_1:\nLDG.E R6, desc[UR4][R2.64]\nLDS R2, [R8]\n@P1 BRA `(.L_1)",
     "spilled": "LDS R4, [R3]\nSTL [R1], R4",
@@ -53,21 +54,42 @@ DECIDING = {
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_is_only_stored_decides_nothing(name: str) -> None:
-    assert not decides(HARMLESS[name])
+    assert not data_steps(HARMLESS[name]).shared_data_decides
 
 
 @pytest.mark.parametrize("name", DECIDING)
 def test_what_reaches_an_address_or_a_guard_decides(name: str) -> None:
-    assert decides(DECIDING[name])
+    assert data_steps(DECIDING[name]).shared_data_decides
 
 
-def test_a_product_counts_the_same_with_and_without_the_content_of_shared_memory() -> None:
+def test_only_what_reaches_an_address_or_a_guard_is_computed() -> None:
+    body = """
+        S2R R0, SR_TID.X
+        IMAD.WIDE R2, R0, 0x4, R8
+        LDG.E R4, desc[UR4][R2.64]
+        FADD R5, R4, R4
+        ISETP.GT.AND P0, PT, R0, 0x7, PT
+        @P0 MOV R5, R0
+        MOV R0, R5
+        STG.E desc[UR4][R2.64], R0
+    """
+    assert data_steps(body).unneeded == {2, 3, 5, 6}
+
+
+def test_data_of_shared_memory_is_computed_where_it_decides() -> None:
+    stored = "FADD R5, R4, R4\nSTS [R1], R5"
+    assert data_steps(stored).unneeded == {0}
+    assert not data_steps(f"{stored}\nLDS R2, [R3]\nLDG.E R6, desc[UR4][R2.64]").unneeded & {0, 1, 2}
+
+
+def test_a_product_counts_the_same_with_and_without_data() -> None:
     (entry,) = [entry for entry in open_cache(COUNTERS / "matmul").entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
-    assert not loaded.program.shared_data_decides
+    assert loaded.program.counting is not None
+    assert not loaded.program.counting.keeps_shared_data
     (request,) = parse_document((COUNTERS / "matmul" / "launch.json").read_text(), "launch.json")
     launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
-    keeping = replace(loaded, program=replace(loaded.program, shared_data_decides=True))
+    keeping = replace(loaded, program=replace(loaded.program, counting=None))
     found, expected = (
         predict_counters(simulate_launch(kernel, launch, ctas=np.arange(4)), 50 << 20) for kernel in (loaded, keeping)
     )

@@ -1,0 +1,98 @@
+"""SASS instructions that only compute data, which reaches no address, no guard and no branch.
+
+In most matrix products, copies go to shared memory, from there to products, and results to stores. A simulation
+counts such instructions without their results; it needs the content of shared memory only if a load from there decides
+something. Two CTAs of `grouped_gemm` take 3.8 s for 24.6 on sm_80, and 4.1 s for 7.7 on sm_90.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep
+from artifact_inspector.execution.interpreter.reconvergence import BlockRange
+from artifact_inspector.execution.interpreter.unneeded_results import StepUse, find_unneeded_results
+from artifact_inspector.execution.sass.operands import split_words
+from artifact_inspector.formats.sass.statement import parse_statement
+from artifact_inspector.model import Instruction
+
+_COMPUTING = split_words("""
+    MOV SEL PRMT SHFL R2UR R2P P2R S2R S2UR CS2R LDC ULDC LDCU MOVM VOTE VOTEU MATCH REDUX I2F I2FP I2I I2IP F2F F2FP
+    F2I F2IP FRND MUFU FADD FMUL FFMA FSEL FMNMX FSETP FSET FADD2 FMUL2 FFMA2 HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2
+    DADD DMUL DFMA DSETP IADD IADD3 VIADD IMAD IMUL IABS IMNMX VIMNMX ISETP LEA LOP LOP3 PLOP3 SHF SHL SHR SGXT BMSK
+    BREV FLO POPC LDTM
+    """)
+"""Opcodes that do nothing but write results, which depend on their operands."""
+_COUNTED_LOADS, _SHARED_LOADS = ("LDG", "LDS", "LDSM"), ("LDS", "LDSM")
+_LOADS = (*_COUNTED_LOADS, "LDL")
+_STORES, _SHARED_STORES = ("STS", "STSM", "STG", "RED", "REDG"), ("STS", "STSM")
+
+
+class DataSteps(NamedTuple):
+    """Instructions that need not compute their results."""
+
+    unneeded: frozenset[int]
+    """Their indices."""
+    shared_data_decides: bool
+    """Whether data of shared memory may reach an address, a guard or a branch."""
+
+
+def find_data_steps(instructions: Sequence[Instruction], blocks: Sequence[BlockRange]) -> DataSteps:
+    """The instructions of a function whose results decide nothing.
+
+    Args:
+        instructions: all of the function.
+        blocks: with all successors.
+    """
+    bases = [instruction.opcode.partition(".")[0] for instruction in instructions]
+    unneeded: frozenset[int] = frozenset()
+    for keeps_shared in (False, True):
+        unneeded = find_unneeded_results(blocks, [_use_of(i, keeps_shared=keeps_shared) for i in instructions])
+        decides = any(
+            base == "ATOMS" or (base in _SHARED_LOADS and at not in unneeded) for at, base in enumerate(bases)
+        )
+        if not decides:
+            return DataSteps(unneeded, False)
+    return DataSteps(unneeded, True)
+
+
+def with_counting(
+    program: DecodedProgram, instructions: Sequence[Instruction], blocks: Sequence[BlockRange]
+) -> DecodedProgram:
+    """A program and the same without what decides nothing; its instructions and blocks are those of one function."""
+    data = find_data_steps(instructions, blocks)
+    steps = tuple(_count_only(step) if step.index in data.unneeded else step for step in program.steps)
+    return replace(program, counting=replace(program, steps=steps, keeps_shared_data=data.shared_data_decides))
+
+
+def _count_only(step: ProgramStep) -> ProgramStep:
+    """A step that is counted as before and writes no results."""
+    base = step.opcode.partition(".")[0]
+    is_counted_by_run = base in _COUNTED_LOADS or base.endswith("GMMA")
+    return replace(step, only_counts=True, run=step.run if is_counted_by_run else _do_nothing)
+
+
+def _do_nothing(_machine: object) -> None:
+    return None
+
+
+def _use_of(instruction: Instruction, *, keeps_shared: bool) -> StepUse:
+    base = instruction.opcode.partition(".")[0]
+    results, reads = instruction.operands
+    guard = () if instruction.guard is None else (instruction.guard.lstrip("!@"),)
+    overwrites = instruction.guard is None
+    if base in _COMPUTING or base.removeprefix("U") in _COMPUTING or ("MMA" in base and results):
+        return StepUse(results, reads, guard, overwrites)
+    if base in _LOADS:
+        return StepUse(results, (), (*guard, *reads), overwrites)
+    if base in _STORES and not (keeps_shared and base in _SHARED_STORES):
+        return StepUse((), (), (*guard, *_address_reads(instruction, reads)), is_optional=False)
+    return StepUse(results, reads, (*guard, *reads), overwrites, is_optional=False)
+
+
+def _address_reads(instruction: Instruction, reads: tuple[str, ...]) -> tuple[str, ...]:
+    """What a store reads besides the data, its last operand."""
+    data = parse_statement(instruction.text).operands[-1].name
+    return reads[: len(reads) - 1 - reads[::-1].index(data)] if data in reads else reads
