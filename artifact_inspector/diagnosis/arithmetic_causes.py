@@ -25,6 +25,9 @@ _FLOAT_ARITHMETIC = (
     "FADD", "FMUL", "FFMA", "FMNMX", "FSEL", "FSETP", "MUFU", "HADD2", "HMUL2", "HFMA2", "HMNMX2", "v_add_f", "v_sub_f",
     "v_mul_f", "v_fma", "v_mac_f", "v_pk_", "v_max_f", "v_min_f", "v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt",
 )  # fmt: skip
+_INT64 = "every iteration computes with 64-bit integers; use 32-bit ones"
+_WIDE_CONVERSION = re.compile(r"(I2F|F2I)\b.*\.[US]64|v_cvt_\w*[iu]64")
+"""Opcode of a conversion between a 64-bit integer and a float, which the compiler may make of a narrower one."""
 _NARROW_READ = re.compile(r"[._][usi](8|16)(?!\d)", re.IGNORECASE)
 """In the opcode of a read of shared memory."""
 _SMALL_TILE, _SMALL_DEPTH = 64, 16
@@ -60,7 +63,8 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             continue
         if exchange and operations.has(line, *_REDUCTIONS) and not operations.has(line, *DOTS):
             reason = "every iteration reduces across threads; accumulate per thread and reduce once after the loop"
-            yield attribute(model, CauseKind.REDUCTION_PER_TRIP, line, integer, reason)
+            released = _released_loads(model, line)
+            yield attribute(model, CauseKind.REDUCTION_PER_TRIP, line, integer, reason, released=released)
         elif exchange and line in operations.converts_layout and not operations.has(line, *DOTS):
             reason = "every iteration converts a tile's layout through shared memory; keep one layout in the loop"
             yield attribute(model, CauseKind.LAYOUT_CONVERSION, line, exchange, reason)
@@ -75,33 +79,52 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             share = model.share_of(without, hidden=loads)
             weight = of_line.weight if share is None else share
             yield Attribution(CauseKind.BARRIER_PER_TRIP, line, share, weight, reason)
+        wide = [step for step in integer if _WIDE_CONVERSION.match(step.opcode)]
+        if wide and line not in operations.wide_integers:
+            yield attribute(model, CauseKind.INT64, line, wide, _INT64, left=_INT32_FRACTION)
         if line in operations.wide_integers:
-            reason = "every iteration multiplies or divides 64-bit integers; use 32-bit offsets"
             functions = called if operations.has(line, *DIVISIONS) else []
-            yield attribute(model, CauseKind.INT64, line, [*integer, *functions], reason, left=_INT32_FRACTION)
+            yield attribute(model, CauseKind.INT64, line, [*integer, *functions], _INT64, left=_INT32_FRACTION)
         elif line in operations.divides:
             reason = "every iteration divides integers; divide once before the loop, or use a constant divisor"
             yield attribute(model, CauseKind.DIVISION, line, integer, reason)
         elif operations.has(line, *CONVERSIONS) and not operations.has(line, *DOTS):
             reason = "every iteration converts element types; convert once, or compute with the loaded type"
-            converting = [step for step in integer if step not in exchange and not is_float_arithmetic(step)]
+            others = (*exchange, *wide)
+            converting = [step for step in integer if step not in others and not is_float_arithmetic(step)]
             of_line = attribute(model, CauseKind.TYPE_CONVERSION, line, converting, reason)
+            of_line = of_line if line in operations.converts_doubles else replace(of_line, issued=0.0)
             is_usual = line not in operations.converts_bytes
             yield replace(of_line, weight=of_line.weight * _USUAL_CONVERSION) if is_usual else of_line
     yield from _indices_outside_loops(model)
 
 
 def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:
-    """64-bit products and divisions outside of loops, which each thread computes for each of its elements."""
+    """64-bit products, divisions and fp64 outside of loops, which each thread computes for each of its elements."""
     for line, steps in group_by_line(
         model, lambda step: not model.is_in_loop(step) and step.kind not in MEMORY
     ).items():
         if line in model.operations.wide_integers:
-            reason = "each thread multiplies or divides 64-bit integers; use 32-bit offsets"
+            reason = "each thread computes with 64-bit integers; use 32-bit ones"
             yield attribute(model, CauseKind.INT64, line, steps, reason, left=_INT32_FRACTION)
         elif line in model.operations.divides:
             reason = "each thread divides integers; use a constant divisor, or an axis of the grid for each index"
             yield attribute(model, CauseKind.DIVISION, line, steps, reason)
+        elif line in model.operations.converts_doubles:
+            reason = "each thread converts to fp64 or back; compute in fp32 (a loaded scalar may be the fp64 operand)"
+            yield attribute(model, CauseKind.TYPE_CONVERSION, line, steps, reason)
+
+
+def _released_loads(model: LaunchModel, line: str) -> frozenset[int]:
+    """Loads of a loop that only barriers of reductions hold back: without them, earlier loads do not come first."""
+    operations = model.operations
+    loop = min((lines for lines in operations.loops if line in lines), key=len, default=frozenset())
+    inside = [step for step in model.steps if step.source_place in loop and model.is_in_loop(step)]
+    barriers = [step for step in inside if is_barrier(step)]
+    if not barriers or not all(operations.has(step.source_place, *_REDUCTIONS) for step in barriers):
+        return frozenset()
+    first = barriers[0].index
+    return frozenset(step.index for step in inside if step.kind == "global_load" and step.index > first)
 
 
 def _dots(model: LaunchModel) -> Iterator[Attribution]:
@@ -195,7 +218,16 @@ def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
     else:
         return
     dots = [line for line, names in model.operations.operations.items() if not names.isdisjoint(DOTS)]
-    share = model.share_of(without_work(sample, fractions))
+    larger = without_work(sample, fractions)
+    share = model.share_of(larger)
+    if model.time is not None and model.cycles:
+        traffic = model.time.traffic
+        fetched = {
+            name: max(min(count, sizes.get(name, count)), count * repeats.get(name, 1.0))
+            for name, count in traffic.fetched.items()
+        }
+        time = replace(model.time, traffic=replace(traffic, fetched=fetched))
+        share = max(0.0, 1 - time.score(larger) / model.cycles)
     rows, columns, depth = tile
     fault = "reuses each loaded element too little" if is_small else "is shallow: an iteration has too little work"
     reason = f"a tile of {rows}×{columns}×{depth} {fault}; use larger tiles"

@@ -16,7 +16,15 @@ LEAST_SHARE = 0.05
 MANY_INSTRUCTIONS = 0.3
 """Share of the instructions from which work that memory hides is worth a word."""
 _REPEATED = frozenset(
-    (CauseKind.DIVISION, CauseKind.INT64, CauseKind.MASKS, CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION)
+    (
+        CauseKind.DIVISION,
+        CauseKind.INT64,
+        CauseKind.MASKS,
+        CauseKind.REDUCTION_PER_TRIP,
+        CauseKind.LAYOUT_CONVERSION,
+        CauseKind.TYPE_CONVERSION,
+        CauseKind.NARROW_ACCESS,
+    )
 )
 
 
@@ -38,6 +46,8 @@ class Attribution:
     """Removes the cause from a sample; None if it is not in lines."""
     more_lines: tuple[str, ...] = ()
     """Further lines with the same cause, whose share is included."""
+    released: frozenset[int] = frozenset()
+    """Loads that other loads need not wait for without the cause."""
 
     @property
     def hidden_weight(self) -> float:
@@ -64,6 +74,7 @@ def attribute(
     reason: str,
     *,
     left: float = 0.0,
+    released: frozenset[int] = frozenset(),
 ) -> Attribution:
     """A cause that disappears with the work of some steps.
 
@@ -74,9 +85,12 @@ def attribute(
         steps: what it consists of.
         reason: what happens.
         left: fraction of the work that is left without the cause.
+        released: loads that need not wait for others then.
     """
     indices = {step.index: left for step in steps}
-    return attribute_repair(model, kind, line, lambda sample: without_work(sample, indices), indices, reason)
+    return attribute_repair(
+        model, kind, line, lambda sample: without_work(sample, indices), indices, reason, released=released
+    )
 
 
 def attribute_repair(
@@ -86,10 +100,19 @@ def attribute_repair(
     repair: Callable[[LaunchSample], LaunchSample],
     steps: Iterable[int],
     reason: str,
+    *,
+    released: frozenset[int] = frozenset(),
 ) -> Attribution:
     """A cause that disappears with a repair; the instructions of `steps` order it if times are not predicted."""
-    share, issued = model.share_of(repair(model.sample)), model.instruction_share(set(steps))
-    return Attribution(kind, line, share, issued if share is None else share, reason, issued, repair)
+    share, issued = _share_of(model, repair(model.sample), released), model.instruction_share(set(steps))
+    weight = issued if share is None else share
+    return Attribution(kind, line, share, weight, reason, issued, repair, released=released)
+
+
+def _share_of(model: LaunchModel, sample: LaunchSample, released: frozenset[int]) -> float | None:
+    """Share of the time that a sample saves; of released loads the compiler has registers to issue some earlier."""
+    share = model.share_of(sample)
+    return share if share is None or not released else (share + (model.share_of(sample, hidden=released) or 0.0)) / 2
 
 
 def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[Attribution]:
@@ -108,10 +131,11 @@ def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[
         for repair in repairs:
             assert repair is not None
             sample = repair(sample)
-        share = model.share_of(sample)
+        released = frozenset().union(*(one.released for one in group))
+        share = _share_of(model, sample, released)
         urgency = first.weight / first.share if first.share else 1.0
         weight = min(1.0, sum(one.weight for one in group)) if share is None else share * urgency
-        lines = tuple(one.line for one in group[1:] if one.line is not None)
+        lines = tuple(dict.fromkeys(one.line for one in group if one.line not in (None, first.line)))
         issued = min(1.0, sum(one.issued for one in group))
         joined.append(replace(first, share=share, weight=weight, issued=issued, more_lines=lines))
     return joined

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
 from artifact_inspector.diagnosis.assumed_launch import assume_indices
-from artifact_inspector.diagnosis.attribution import LEAST_SHARE, MANY_INSTRUCTIONS, Attribution, join_lines
+from artifact_inspector.diagnosis.attribution import (
+    LEAST_SHARE,
+    MANY_INSTRUCTIONS,
+    Attribution,
+    group_by_line,
+    join_lines,
+)
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
@@ -31,6 +37,10 @@ _CAUSES_OF_WAITS = (
     CauseKind.TYPE_CONVERSION,
 )  # fmt: skip
 MOST_CAUSES = 8
+MOST_WORDS = 32
+"""Of a first sentence that names two causes."""
+TIE = 0.03
+"""Difference of two shares up to which the sentence names both causes: the shares are not more exact."""
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
     find_repeated_work,
     find_launch_causes,
@@ -66,10 +76,12 @@ def diagnose(
     small = [
         attribution
         for attribution in attributions
-        if attribution.hidden_weight >= SMALL_SHARE and not attribution.kind.is_generic
+        if attribution.hidden_weight >= SMALL_SHARE
+        and (not attribution.kind.is_generic or attribution.hidden_weight > attribution.weight)
     ]
     largest = max(small, key=lambda one: one.hidden_weight) if small and model.time else None
-    return describe(model, large or ([largest] if largest else []), largest)
+    first = [largest] if largest and not largest.kind.is_generic else []
+    return describe(model, large or first, largest)
 
 
 def predict_microseconds(
@@ -96,9 +108,10 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             -_urgency(attribution, attributions),
         ),
     )
-    causes = tuple(
-        attribution.as_cause(explain_order(attribution, ordered[0])) for attribution in ordered[:MOST_CAUSES]
-    )
+    notes_of = [explain_order(attribution, ordered[0]) for attribution in ordered[:MOST_CAUSES]]
+    if model.time is not None:
+        notes_of[:1] = [name_tie(attributions, *ordered[:2])] if ordered else []
+    causes = tuple(one.as_cause(note) for one, note in zip(ordered, notes_of, strict=False))
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
@@ -175,6 +188,16 @@ def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> floa
     return half if is_behind else one.weight
 
 
+def name_tie(attributions: Sequence[Attribution], first: Attribution, second: Attribution | None = None) -> str:
+    """The second cause, if the prediction is not good enough to tell which one is first."""
+    if second is None or first.share is None or second.share is None or second.kind.is_generic:
+        return ""
+    if _urgency(second, attributions) < _urgency(first, attributions) - TIE or second.line == first.line:
+        return ""
+    note = f"; as large: {second.line or 'the launch'} ({second.share:.0%}), {second.reason.partition(';')[0]}"
+    return note if len(f"{first.as_cause().text}{note}".split()) <= MOST_WORDS else ""
+
+
 def explain_order(one: Attribution, first: Attribution) -> str:
     """Why a cause with a larger share than the first one is not the first; empty for others."""
     if (one.share or 0.0) <= (first.share or 0.0):
@@ -191,5 +214,11 @@ def _bound(model: LaunchModel, efficiency: float) -> Cause:
     if unit == "path":
         reason = "too few bytes are in flight: the latency of each CTA bounds it"
         return Cause(CauseKind.FEW_BYTES, None, None, f"The launch: {reason}.")
-    reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}; {efficiency:.0%} of the roofline's speed."
-    return Cause(CauseKind.BOUND, None, None, reason)
+    lines = {
+        line: model.instruction_share([step.index for step in steps])
+        for line, steps in group_by_line(model, bool).items()
+    }
+    costliest = max(lines, key=lambda line: lines[line], default="")
+    where = f", {lines[costliest]:.0%} of it at {costliest}" if unit == "issue" and costliest else ""
+    reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}{where}"
+    return Cause(CauseKind.BOUND, None, None, f"{reason}; {efficiency:.0%} of the roofline's speed.")

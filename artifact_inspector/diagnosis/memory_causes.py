@@ -18,7 +18,7 @@ from artifact_inspector.diagnosis.launch_model import (
 )
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
-from artifact_inspector.execution.timing.sampling import LINE
+from artifact_inspector.execution.timing.sampling import LINE, LaunchSample
 
 LEAST_EXCESS = 1.5
 """Factor over the ideal from which wavefronts, sectors or bytes are excessive."""
@@ -29,6 +29,7 @@ WIDEST_ACCESS = 16
 _ADDRESS_FRACTION = 0.5
 """Work that is left of the address arithmetic of repeated loads: one of usually two axes repeats them."""
 _READS = ("global_load", "copy")
+_STAGED = ("shared_load", "matrix_load")
 _ATOMICS = ("global_atomic", "global_reduction")
 ATOMIC_CYCLES = 1.45
 """Cycles of an operation of the L2 for atomics. Measured on an H200 (docs/lab/diagnosis.md)."""
@@ -126,10 +127,25 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
     if excess >= least and not model.is_amd and line not in model.chasing_lines:
         yield _attribute_separate(model, line, steps, f"cache lines, {excess:.0f}")
         return
-    if width >= WIDEST_ACCESS:
-        return
+    if width < WIDEST_ACCESS:
+        yield _attribute_narrow(model, line, steps, width)
+
+
+def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep], width: float) -> Attribution:
+    """Accesses of `width` bytes per thread: wide ones need fewer instructions, and one address for all their bytes."""
     reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"
-    yield _attribute_contiguous(model, CauseKind.NARROW_ACCESS, line, steps, reason)
+    elements_per_thread = (model.operations.most_elements or 1) / model.sample.loaded.threads
+    most = min(WIDEST_ACCESS, width * elements_per_thread)
+    addresses = [s for s in _steps_of_lines(model, steps) if not s.kind and not is_float_arithmetic(s)]
+    left = 1.0 if line in model.chasing_lines or model.operations.gathers(line) else width / max(width, most)
+    fractions = dict.fromkeys((step.index for step in (*steps, *addresses)), left)
+    indices = [step.index for step in steps]
+
+    def widen(sample: LaunchSample) -> LaunchSample:
+        contiguous = with_contiguous_accesses(sample, indices)
+        return replace(without_work(contiguous, fractions), traffic=contiguous.traffic)
+
+    return attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason)
 
 
 def _attribute_separate(model: LaunchModel, line: str, steps: Sequence[ProgramStep], pieces: str) -> Attribution:
@@ -138,14 +154,9 @@ def _attribute_separate(model: LaunchModel, line: str, steps: Sequence[ProgramSt
         f"neighbouring threads access separate {pieces} times as many as contiguous ones; "
         "let them access neighbouring elements"
     )
-    return _attribute_contiguous(model, CauseKind.UNCOALESCED, line, steps, reason)
-
-
-def _attribute_contiguous(
-    model: LaunchModel, kind: CauseKind, line: str, steps: Sequence[ProgramStep], reason: str
-) -> Attribution:
     indices = [step.index for step in steps]
-    return attribute_repair(model, kind, line, partial(with_contiguous_accesses, steps=indices), indices, reason)
+    repair = partial(with_contiguous_accesses, steps=indices)
+    return attribute_repair(model, CauseKind.UNCOALESCED, line, repair, indices, reason)
 
 
 def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
@@ -157,13 +168,17 @@ def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
         distinct = sum(traffic.distinct_addresses.get(step.index, 0) for step in steps)
         if not distinct or lanes < 2 * distinct * max(1.0, spare_threads) or line in model.operations.scalar_loads:
             continue
-        if line in model.chasing_lines:
+        if line in model.chasing_lines or model.operations.gathers(line):
             continue  # data decides which lanes share an element
         names = ", ".join(dict.fromkeys(traffic.tensor_of_step.get(step.index, "memory") for step in steps))
         reason = f"each element of {names} is loaded {lanes / distinct:.0f} times; load it once and broadcast it"
-        vector = (s for s in _steps_of_lines(model, steps) if not s.kind and not s.opcode.startswith(("s_", "U")))
+        of_lines = _steps_of_lines(model, steps)
+        vector = (s for s in of_lines if not s.kind and not s.opcode.startswith(("s_", "U")))
         left = {step.index: _ADDRESS_FRACTION for step in vector if not is_float_arithmetic(step)}
-        left |= dict.fromkeys((step.index for step in steps), distinct / lanes)
+        # shared memory holds copied elements as often as they are copied
+        is_staged = any(step.kind == "copy" for step in steps)
+        repeated = [*steps, *(step for step in of_lines if step.kind in _STAGED)] if is_staged else steps
+        left |= dict.fromkeys((step.index for step in repeated), distinct / lanes)
         repair = partial(without_work, fractions=left)
         yield attribute_repair(model, CauseKind.REDUNDANT_LOAD, line, repair, left, reason)
 

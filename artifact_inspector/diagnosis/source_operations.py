@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
@@ -23,7 +23,15 @@ _WIDER: Mapping[str, tuple[str, ...]] = {
     "bf16": _BYTES,
 }
 """Operand type of a dot → the loaded types that a matrix unit multiplies without conversion."""
-CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "tt.fp_to_fp")
+CONVERSIONS = (
+    "arith.extf",
+    "arith.truncf",
+    "arith.sitofp",
+    "arith.uitofp",
+    "arith.fptosi",
+    "arith.fptoui",
+    "tt.fp_to_fp",
+)
 _WIDENS = ("arith.extf", "arith.sitofp", "arith.uitofp", "tt.fp_to_fp")
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 DOTS = ("tt.dot", "tt.dot_scaled")
@@ -40,7 +48,7 @@ class SourceOperations:
     converts_layout: frozenset[str] = frozenset()
     """Lines whose value changes its layout."""
     wide_integers: frozenset[str] = frozenset()
-    """Lines that multiply or divide 64-bit integers per element."""
+    """Lines that multiply or divide 64-bit integers per element, or convert them to floats."""
     chained_loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Line of a load → lines of the loads that its address depends on."""
     divides: frozenset[str] = frozenset()
@@ -50,7 +58,11 @@ class SourceOperations:
     grows_tile: tuple[bool, bool] = (False, False)
     """Whether CTAs with other rows, or other columns, of that dot read the same second, or first, operand."""
     converts_bytes: frozenset[str] = frozenset()
-    """Lines that convert integers or 8-bit floats: several instructions, or slow ones, for each element."""
+    """Lines that convert integers or 8-bit floats: several instructions, or slow ones, for each element.
+
+    Those of one operand of a dot to the type of the other one are left out: a mixed product needs them."""
+    converts_doubles: frozenset[str] = frozenset()
+    """Lines that convert to or from 64-bit floats."""
     needed_reductions: frozenset[str] = frozenset()
     """Lines of reductions whose result enters a product."""
     wide_dots: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -69,6 +81,10 @@ class SourceOperations:
     def multiplies_at(self, line: str | None) -> bool:
         """Whether a line is in a loop with matrix products."""
         return any(line in lines and any(self.has(one, *DOTS) for one in lines) for lines in self.loops)
+
+    def gathers(self, line: str) -> bool:
+        """Whether the address of each element that a line loads is a loaded element."""
+        return not self.chained_loads.get(line, frozenset()) <= self.scalar_loads
 
     def has(self, line: str | None, *opcodes: str) -> bool:
         """Whether a line has one of these operations."""
@@ -105,7 +121,8 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         divides=frozenset(_dividing_lines(values)),
         dot_tile=_dot_tile(function, module),
         grows_tile=_grows_tile(function),
-        converts_bytes=frozenset(_byte_conversion_lines(function, module)),
+        converts_bytes=frozenset(_byte_conversion_lines(function, module)) - set(_mixed_operands(module, values)),
+        converts_doubles=frozenset(_byte_conversion_lines(function, module, lambda types: "f64" in types)),
         needed_reductions=frozenset(_needed_reductions(values)),
         wide_dots=dict(_wide_dots(module, values)),
         dot_operands=_dot_operands(values),
@@ -260,19 +277,38 @@ def _dot_operands(values: _ValueGraph) -> dict[str, frozenset[str]]:
 def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:
     for instruction in function.instructions:
         name = instruction.opcode
-        if name == "arith.muli" or name in DIVISIONS:
-            types, line = _types(instruction, module), _line_of(instruction)
-            if line is not None and types and types[-1].element == "i64":
-                yield line
+        types, line = _types(instruction, module), _line_of(instruction)
+        if line is None or not types:
+            continue
+        computes = name in ("arith.muli", "tt.mulhiui", *DIVISIONS) and types[-1].element == "i64"
+        if computes or (name in CONVERSIONS and any(one.element == "i64" for one in types)):
+            yield line
 
 
-def _byte_conversion_lines(function: Function, module: Module) -> Iterator[str]:
+def _byte_conversion_lines(
+    function: Function,
+    module: Module,
+    accepts: Callable[[set[str]], bool] = lambda elements: not elements <= {"f16", "bf16", "f32"},
+) -> Iterator[str]:
     for instruction in function.instructions:
         line = _line_of(instruction)
-        if line is not None and instruction.opcode in CONVERSIONS:
-            elements = {one.element for one in _types(instruction, module)}
-            if not elements <= {"f16", "bf16", "f32"}:
-                yield line
+        if line is None or instruction.opcode not in CONVERSIONS:
+            continue
+        if accepts({one.element for one in _types(instruction, module)}):
+            yield line
+
+
+def _mixed_operands(module: Module, values: _ValueGraph) -> Iterator[str]:
+    """Lines that convert an operand of a dot whose other operand is loaded with the dot's type."""
+    for instruction, _, reads in values.instructions:
+        types = _types(instruction, module)
+        if instruction.opcode != "tt.dot" or not types:
+            continue
+        for operand, other in (reads[:2], reads[1::-1]):
+            if _loaded_type(other, module, values) == types[0].element != _loaded_type(operand, module, values):
+                for origin in values.definitions([operand]):
+                    if origin.opcode in CONVERSIONS and (line := _line_of(origin)) is not None:
+                        yield line
 
 
 def _scalar_load_lines(function: Function, module: Module) -> set[str]:

@@ -1,4 +1,4 @@
-"""Instructions that convert, and products at the fp32 rate of a matrix unit."""
+"""Instructions that convert or reduce, and products at the fp32 rate of a matrix unit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from artifact_inspector.diagnosis import arithmetic_causes
+from artifact_inspector.diagnosis.source_operations import SourceOperations
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,45 @@ def test_only_fp32_products_gain_from_tf32(kind: str, rates: dict[str, int | Non
 def test_the_width_of_narrow_reads(opcode: str, size: int | None) -> None:
     match = arithmetic_causes._NARROW_READ.search(opcode)
     assert (None if match is None else int(match[1]) // 8) == size
+
+
+@pytest.mark.parametrize(
+    ("opcode", "is_wide"),
+    [
+        ("I2F.U64", True), ("F2I.S64.TRUNC", True), ("v_cvt_f32_u64", True),
+        ("I2F.S8", False), ("I2FP.F32.U32", False), ("F2F.F64.F32", False), ("I2F.F64", False),
+    ],
+)  # fmt: skip
+def test_conversions_of_64_bit_integers(opcode: str, is_wide: bool) -> None:
+    assert (arithmetic_causes._WIDE_CONVERSION.match(opcode) is not None) is is_wide
+
+
+@pytest.mark.parametrize("barrier_line", ["k.py:4", "k.py:5"])
+def test_only_barriers_of_reductions_are_lifted(barrier_line: str) -> None:
+    """Without its barriers, the loads of an unrolled loop need not wait for each other."""
+    code = [
+        ("k.py:3", "global_load"), ("k.py:4", "barrier"), ("k.py:4", "shuffle"),
+        ("k.py:3", "global_load"), (barrier_line, "barrier"), ("k.py:9", "global_load"),
+    ]  # fmt: skip
+    operations = SourceOperations(
+        operations={"k.py:4": frozenset({"tt.reduce"})}, loops=(frozenset({"k.py:3", "k.py:4", "k.py:5"}),)
+    )
+    model: Any = SimpleNamespace(
+        operations=operations,
+        steps=[
+            SimpleNamespace(index=index, source_place=place, kind=kind, opcode="")
+            for index, (place, kind) in enumerate(code)
+        ],
+        is_in_loop=lambda step: True,
+    )
+    released = arithmetic_causes._released_loads(model, "k.py:4")
+    assert released == ({3} if barrier_line == "k.py:4" else set())
+
+
+def test_lines_whose_addresses_are_loaded_elements_gather() -> None:
+    operations = SourceOperations(
+        chained_loads={"k.py:4": frozenset({"k.py:2"}), "k.py:5": frozenset({"k.py:3"})},
+        scalar_loads=frozenset({"k.py:2"}),
+    )
+    # a page that a scalar names is contiguous
+    assert [operations.gathers(line) for line in ("k.py:3", "k.py:4", "k.py:5")] == [False, False, True]

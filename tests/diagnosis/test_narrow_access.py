@@ -14,10 +14,10 @@ from artifact_inspector.diagnosis import memory_causes
 def test_the_widest_accesses_are_not_narrow(width: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `buffer_store_dwordx4` stores 16 B per thread, whatever its cache lines."""
 
-    def report(model: Any, kind: Any, line: str, steps: Any, reason: str) -> str:
-        return reason
+    def report(model: Any, line: str, steps: Any, width: float) -> float:
+        return width
 
-    monkeypatch.setattr(memory_causes, "_attribute_contiguous", report)
+    monkeypatch.setattr(memory_causes, "_attribute_narrow", report)
     steps: Any = [SimpleNamespace(index=0)]
     model: Any = SimpleNamespace(
         counters=SimpleNamespace(bytes_requested=[64 * width]),
@@ -25,16 +25,14 @@ def test_the_widest_accesses_are_not_narrow(width: int, count: int, monkeypatch:
         is_amd=width == 16,
         chasing_lines=(),
     )
-    reasons = list(memory_causes._access_in_pieces(model, "k.py:3", steps))
-    assert len(reasons) == count
-    assert all(f"accesses {width} B at a time" in str(reason) for reason in reasons)
+    assert list(memory_causes._access_in_pieces(model, "k.py:3", steps)) == [width] * count
 
 
 def test_lanes_with_a_cache_line_each_are_uncoalesced(monkeypatch: pytest.MonkeyPatch) -> None:
-    def report(model: Any, kind: Any, line: str, steps: Any, reason: str) -> tuple[str, str]:
+    def report(model: Any, kind: Any, line: str, repair: Any, steps: Any, reason: str) -> tuple[str, str]:
         return kind.value, reason
 
-    monkeypatch.setattr(memory_causes, "_attribute_contiguous", report)
+    monkeypatch.setattr(memory_causes, "attribute_repair", report)
     model: Any = SimpleNamespace(
         counters=SimpleNamespace(bytes_requested=[32 * 4]),
         traffic=SimpleNamespace(active_lanes={0: 32}, requested_lines={0: 32}),
@@ -44,3 +42,34 @@ def test_lanes_with_a_cache_line_each_are_uncoalesced(monkeypatch: pytest.Monkey
     ((kind, reason),) = memory_causes._access_in_pieces(model, "k.py:3", [SimpleNamespace(index=0)])
     assert kind == "uncoalesced"
     assert "separate cache lines, 32 times as many" in reason
+
+
+@pytest.mark.parametrize(
+    ("elements", "gathers", "left"), [(2048, False, 1 / 8), (256, False, 1 / 2), (2048, True, 1.0)]
+)
+def test_wide_accesses_need_fewer_addresses(
+    elements: int, gathers: bool, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many fewer as elements of a thread fit into 16 B, unless loaded values decide where they are."""
+    fractions: dict[int, float] = {}
+
+    def report(model: Any, kind: Any, line: str, repair: Any, steps: Any, reason: str) -> str:
+        fractions.update(steps)
+        return reason
+
+    monkeypatch.setattr(memory_causes, "attribute_repair", report)
+    access, address, product = (
+        SimpleNamespace(index=index, kind=kind, opcode=opcode, source_place="k.py:3")
+        for index, (kind, opcode) in enumerate([("global_load", "LDG.E.U16"), ("", "IADD3"), ("", "FMUL")])
+    )
+    operations = SimpleNamespace(most_elements=elements, gathers=lambda line: gathers)
+    model: Any = SimpleNamespace(
+        steps=(access, address, product),
+        counters=SimpleNamespace(warps_executed=[4, 4, 4]),
+        operations=operations,
+        sample=SimpleNamespace(loaded=SimpleNamespace(threads=128)),
+        chasing_lines=(),
+    )
+    steps: Any = [access]
+    assert "each thread accesses 2 B at a time" in str(memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0))
+    assert fractions == {0: left, 1: left}

@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.diagnose import explain_order
+from artifact_inspector.diagnosis.diagnose import explain_order, name_tie
 
 FIRST = Attribution(CauseKind.UNCOALESCED, "k.py:3", 0.2, 0.2, "r")
 
@@ -25,3 +25,25 @@ def test_a_larger_share_that_is_not_first_is_explained(kind: CauseKind, share: f
     explained = explain_order(Attribution(kind, "k.py:4", share, share or 0.0, "r"), FIRST)
     assert explained == (f"; listed later, since {words}" if words else "")
     assert Attribution(kind, "k.py:4", share, share or 0.0, "r").as_cause(explained).text.endswith(f"{words or 'r'}.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "share", "is_named"),
+    [
+        (CauseKind.DIVISION, "k.py:4", 0.18, True),
+        (CauseKind.DIVISION, "k.py:4", 0.16, False),
+        (CauseKind.DIVISION, "k.py:3", 0.2, False),
+        (CauseKind.NARROW_ACCESS, "k.py:4", 0.2, False),
+        (CauseKind.DIVISION, "k.py:4", None, False),
+    ],
+)
+def test_the_first_sentence_names_both_of_two_equal_causes(
+    kind: CauseKind, line: str, share: float | None, is_named: bool
+) -> None:
+    second = Attribution(kind, line, share, share or 0.0, "every iteration divides; do not")
+    note = name_tie([FIRST, second], FIRST, second)
+    assert note == ("; as large: k.py:4 (18%), every iteration divides" if is_named else "")
+
+
+def test_a_single_cause_has_no_equal() -> None:
+    assert name_tie([FIRST], FIRST) == ""
