@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
@@ -415,7 +416,7 @@ class GlobalMemory:
         region = self.region_of(int(addresses.min()))
         if region is None or region.content is None or int(addresses.max()) + size > region.stop:
             return None
-        content: NDArray[np.uint8] = region.content[(addresses - region.start)[:, None] + np.arange(size)]
+        content: NDArray[np.uint8] = sliding_window_view(region.content, size)[addresses - region.start]
         return content
 
     def describe_nearest(self, address: int) -> str:

@@ -25,6 +25,7 @@ from artifact_inspector.execution.interpreter.affine import Word as Word
 from artifact_inspector.execution.interpreter.affine import as_mask as as_mask
 from artifact_inspector.execution.interpreter.affine import as_plain_array as as_plain_array
 from artifact_inspector.execution.interpreter.affine import as_word as as_word
+from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 
 
 class UnknownValue(NamedTuple):
@@ -228,9 +229,13 @@ def broadcast_mask(mask: Known, shape: tuple[int, int]) -> BoolArray:
 def distinct_values(value: Known, mask: Mask) -> IntArray:
     """The distinct numbers in the lanes of a nonempty mask."""
     if np.size(value) == 1 or (np.shape(value)[1] == 1 and np.shape(mask)[:1] in ((), (1,))):
-        return np.unique(np.asarray(value))  # every CTA has such a lane
-    shape = np.broadcast_shapes(np.shape(value), np.shape(mask))
-    return np.unique(np.broadcast_to(np.asarray(value), shape)[np.broadcast_to(mask, shape)])
+        return sorted_distinct(np.asarray(value))  # every CTA has such a lane
+    lanes = np.atleast_2d(mask)
+    shape = np.broadcast_shapes(np.shape(value), lanes.shape)
+    values = np.broadcast_to(np.asarray(value), shape)
+    if lanes.shape == (1, shape[1]):
+        return sorted_distinct(values[:, lanes[0]])
+    return sorted_distinct(values[np.broadcast_to(lanes, shape)])
 
 
 def widen_to_warps(mask: Mask, warp: int) -> Mask:
