@@ -133,6 +133,8 @@ class IterationHypothesis:
         odd: Iterable[StateName] = (),
     ) -> None:
         self.machine, self.count, self.step_limit, self.array_limit = machine, count, steps, arrays
+        self.exceeds_capacity = False
+        """Whether the iterations write more arrays than allowed: fewer of them may do."""
         state = machine_state(machine)
         self.irregular: dict[StateName, Register | None] = {name: None for name in odd if state.get(name) is not None}
         """Irregular register → its value at the beginning of each iteration, once observed."""
@@ -211,7 +213,10 @@ class IterationHypothesis:
                 return 0
         except _IterationsDiverged as divergence:
             return min(divergence.row // machine.rows, self.count - 1)
-        except (UndecidedPath, StepLimitReached, OrderDependent, CapacityExceeded, *MALFORMED_OPERAND_ERRORS):
+        except CapacityExceeded:
+            self.exceeds_capacity = True
+            return 0
+        except (UndecidedPath, StepLimitReached, OrderDependent, *MALFORMED_OPERAND_ERRORS):
             return 0
         if trial.counters.out_of_bounds or any(
             missing_inputs & ~counts.missing_inputs.get(step_index, 0)

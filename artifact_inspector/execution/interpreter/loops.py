@@ -208,7 +208,7 @@ def _run_proven(
             loop.settle_failures += 1 if proven < fewest else -1 if proven == count else 0
         if fewest <= proven < count:
             expected, has_diverged = completed + proven, True
-        elif not proven and has_many_lanes and loop.few_arrays and not machine.uses_affine:
+        elif hypothesis.exceeds_capacity and has_many_lanes and loop.few_arrays and not machine.uses_affine:
             loop.few_arrays, most_iterations = False, max(FEWEST_ITERATIONS, MOST_LANES // lanes)
         elif proven < count:
             loop.may_go_on = loop.may_go_on and (proven > 0 or not completed)

@@ -200,8 +200,10 @@ class GlobalTraffic(ImmediateRecorder):
                     ]
                     if rows_inside.size:
                         self.tensor_of_step.setdefault(step, region.name)
-                    for cta in dict.fromkeys(ctas[rows_inside].tolist()):
-                        cta_rows = rows_inside[ctas[rows_inside] == cta]
+                    numbers = ctas[rows_inside]
+                    distinct = dict.fromkeys(numbers.tolist())
+                    for cta in distinct:
+                        cta_rows = rows_inside[numbers == cta] if len(distinct) > 1 else rows_inside
                         sectors = base[cta_rows, None] // SECTOR + pattern.sector_offsets
                         touches.setdefault((region.name, cta, access.is_read), []).append(
                             _SectorTouches(step, iterations[cta_rows], sectors)
@@ -226,6 +228,15 @@ class GlobalTraffic(ImmediateRecorder):
         first_positions = self._first_positions.get(name)
         if first_positions is None:
             first_positions = self._first_positions[name] = np.empty(size, np.int32)
+        totals = self.sectors_read if reads else self.sectors_written
+        if len(touched) == 1 and len(touched[0].sectors) == 1:  # one access, whose sectors are distinct and in order
+            row = touched[0].sectors[0] - first
+            if row[0] >= 0 and row[-1] < size:
+                count = len(row) - int(np.count_nonzero(is_touched[row]))
+                is_touched[row] = True
+                totals[name] = totals.get(name, 0) + count
+                self.new_sectors[touched[0].step] += count
+                return
         sectors, steps = _in_touch_order(touched)
         sectors -= first
         is_new = (sectors >= 0) & (sectors < size)
@@ -235,10 +246,10 @@ class GlobalTraffic(ImmediateRecorder):
         first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
         steps = steps[first_positions[sectors] == positions]
         is_touched[sectors] = True
-        totals = self.sectors_read if reads else self.sectors_written
         totals[name] = totals.get(name, 0) + len(steps)
-        for step, count in zip(*(column.tolist() for column in np.unique(steps, return_counts=True)), strict=True):
-            self.new_sectors[step] += count
+        counts = np.bincount(steps)
+        for step in np.flatnonzero(counts).tolist():
+            self.new_sectors[step] += int(counts[step])
 
     def _access_pattern(
         self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offset: int
