@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from artifact_inspector.execution.interpreter.conversions import to_number, truncate
-from artifact_inspector.execution.interpreter.lane_partition import materialize
+from artifact_inspector.execution.interpreter.lane_partition import LanePartition, Register, materialize
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
@@ -190,7 +190,31 @@ def _repeat_for_waves(machine: Machine, lanes: BoolArray) -> Mask:
 
 def read_mask(machine: Machine, names: tuple[str, ...]) -> Value:
     """The lanes whose bit is set in one register or two."""
-    return _unpack_value(machine, machine.read_register(names[0]), machine.read_register(names[-1]))
+    low, high = machine.registers.get(names[0]), machine.registers.get(names[-1])
+    if low is None or high is None:
+        return _unpack_value(machine, machine.read_register(names[0]), machine.read_register(names[-1]))
+    return _kept_mask(machine, low, high)
+
+
+_MOST_MASKS = 16
+"""Masks of lanes that are kept. `matmul_splitk` on gfx942 spends half of its time on masks otherwise."""
+
+
+def _kept_mask(machine: Machine, low: Register, high: Register) -> Value:
+    """The lanes whose bit is set in two registers, unpacked once."""
+    kept = machine.masks.get((id(low), id(high)))
+    if kept is not None and kept[0] is low and kept[1] is high:
+        return kept[2]
+    mask = _unpack_value(machine, materialize(low), materialize(high))
+    if isinstance(mask, np.ndarray):
+        _keep_mask(machine, low, high, mask)
+    return mask
+
+
+def _keep_mask(machine: Machine, low: Register, high: Register, mask: Mask) -> None:
+    if len(machine.masks) >= _MOST_MASKS:
+        machine.masks.clear()
+    machine.masks[id(low), id(high)] = low, high, mask
 
 
 def _unpack_value(machine: Machine, low: Value, high: Value) -> Value:
@@ -228,12 +252,20 @@ def write_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
     if machine.undecided_lanes is not None:
         unknown_lanes = unknown_lanes | as_mask(machine.undecided_lanes.unknown_bits)
         missing_inputs |= machine.undecided_lanes.missing_inputs
-    halves = _pack_mask(machine, machine.intersect(machine.active_mask, data_of(mask)))
+    lanes = machine.intersect(machine.active_mask, data_of(mask))
+    halves = _pack_mask(machine, lanes)
     unknown_halves = _pack_mask(machine, unknown_lanes)
     machine.active_mask, machine.undecided_lanes = machine.group.mask, None
     for name, value, unknown_half in zip(names, halves, unknown_halves, strict=False):
         is_unknown = np.any(unknown_half)
         machine.write_register(name, UnknownValue(value, unknown_half, missing_inputs) if is_unknown else value)
+    written = [machine.registers[name] for name in (names[0], names[-1])]
+    if (
+        isinstance(lanes, np.ndarray)
+        and lanes.shape[1] == machine.threads
+        and not any(isinstance(word, (UnknownValue, LanePartition)) for word in written)
+    ):
+        _keep_mask(machine, *written, lanes)
 
 
 def under_exec(run: StepRun) -> StepRun:
@@ -243,7 +275,7 @@ def under_exec(run: StepRun) -> StepRun:
         low, high = machine.registers["exec_lo"], machine.registers["exec_hi"]
         if low.__class__ is int and low == FULL and (low is high or machine.warp_size == 32):
             return run(machine)
-        exec_mask = _unpack_value(machine, materialize(low), materialize(high))
+        exec_mask = _kept_mask(machine, low, high)
         if exec_mask is True:
             return run(machine)
         group = machine.group

@@ -119,6 +119,8 @@ class Machine(MachineState):
         self.active_mask: Mask = True
         self.undecided_lanes: UnknownValue | None = None
         """Lanes whose guard is unknown."""
+        self.masks: dict[tuple[int, int], tuple[Register, Register, Mask]] = {}
+        """Lanes by the identities of the two registers that hold a bit for each; with these registers."""
         self.pending: list[Machine] = []
         self.reconvergence: ReconvergencePoint | None = None
         """The reconvergence point where this machine merges with CTAs that diverged."""
