@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 from saved import ROOT
 
 from artifact_inspector.execution.cta_order import CtaOrder, ReadBox, find_cta_order
+from artifact_inspector.execution.interpreter import footprints as footprints_module
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess, Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.kernel_loader import load_kernel
@@ -82,8 +84,13 @@ def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
         assert (wave.tiles_requested, wave.distinct_tiles) == (told, told)
 
 
-def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta() -> None:
+@pytest.mark.parametrize("most_packed", [1 << 63, 1])
+def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta(
+    most_packed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ten CTAs read rows of two kinds in turn and in runs; each footprint is the set of sectors that it reads."""
+    monkeypatch.setattr(footprints_module, "_MOST_PACKED", most_packed)
+    monkeypatch.setattr(footprints_module, "_MERGED_ENTRIES", 4)
     base = 1 << 20
     launch = KernelLaunch((10, 1, 1), {"a_ptr": Tensor((64, 512), "fp32", pointer=base)})
     footprints = Footprints(launch)

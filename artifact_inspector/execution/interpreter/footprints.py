@@ -18,6 +18,10 @@ from artifact_inspector.execution.launch import KernelLaunch
 
 SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
+_MOST_PACKED = 1 << 63
+"""Numbers that an int64 holds."""
+_MERGED_ENTRIES = 256
+"""Accesses whose duplicates are removed at a time."""
 MOST_PENDING_SECTORS = 1 << 22
 """Sectors that are stored individually before duplicates are removed."""
 
@@ -152,16 +156,22 @@ class _TensorPortion:
                 self.entries.append((np.array([row]), base, pattern))
         if not self.entries:
             return
-        cta_rows = np.concatenate([rows for rows, _, _ in self.entries])
-        bases = np.concatenate([base for _, base, _ in self.entries])
-        kinds = np.concatenate([np.full(len(rows), kind) for rows, _, kind in self.entries])
-        sort_order = np.lexsort((bases, kinds, cta_rows))
-        cta_rows, bases, kinds = cta_rows[sort_order], bases[sort_order], kinds[sort_order]
-        is_new = np.ones(len(cta_rows), bool)
-        is_new[1:] = (cta_rows[1:] != cta_rows[:-1]) | (bases[1:] != bases[:-1]) | (kinds[1:] != kinds[:-1])
-        cta_rows, bases, kinds = cta_rows[is_new], bases[is_new], kinds[is_new]
+        cta_rows, kinds, bases = self._distinct_entries(len(ctas))
         rows, firsts = np.unique(cta_rows, return_index=True)
         self._record_ctas(ctas[rows], firsts, bases, kinds)
+
+    def _distinct_entries(self, ctas: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Rows, kinds and bases of the entries in this order, each once; the entries are dropped."""
+        kind_count, pending, distinct, self.entries = len(self.patterns), self.entries, list[IntArray](), []
+        if ctas * kind_count * self.sector_count >= _MOST_PACKED:
+            tables = [np.stack([rows, np.full(len(rows), kind), base]) for rows, base, kind in pending]
+            return tuple(np.unique(np.concatenate(tables, axis=1), axis=1))
+        while pending:  # one number for all three takes a third of the memory
+            part, pending = pending[:_MERGED_ENTRIES], pending[_MERGED_ENTRIES:]
+            packed = [(rows * kind_count + kind) * self.sector_count + base for rows, base, kind in part]
+            distinct.append(sorted_distinct(np.concatenate(packed)))
+        rows_and_kinds, bases = np.divmod(sorted_distinct(np.concatenate(distinct)), self.sector_count)
+        return *np.divmod(rows_and_kinds, kind_count), bases
 
     def _record_ctas(self, ctas: IntArray, firsts: IntArray, bases: IntArray, kinds: IntArray) -> None:
         """Record the patterns of CTAs, in order; neighbours with equal ones share the number of their footprint.
