@@ -45,6 +45,7 @@ from artifact_inspector.execution.interpreter.state_changes import (
     is_predicate,
     machine_state,
     predict_register,
+    with_cta_numbers,
 )
 from artifact_inspector.execution.interpreter.values import (
     IntArray,
@@ -139,12 +140,14 @@ class IterationHypothesis:
         self.irregular: dict[StateName, Register | None] = {name: None for name in odd if state.get(name) is not None}
         """Irregular register → its value at the beginning of each iteration, once observed."""
         self.predicted: dict[StateName, PredictedRegister] = {}
+        uses_affine = is_affine_worthwhile(count * machine.rows, machine.threads)
         for name in dict.fromkeys(name for change in changes for name in change.increments):
             if name in self.irregular:
                 continue
             zero = False if is_predicate(state[name]) else 0
             added = [change.increments.get(name, zero) for change in changes]
-            self.predicted[name] = predict_register(state[name], added, count, machine.rows)
+            value = with_cta_numbers(state[name], machine.shape) if uses_affine else state[name]
+            self.predicted[name] = predict_register(value, added, count, machine.rows)
 
     def run(self, *, allows_rerun: bool = True) -> int:
         """Run the iterations; if all of them are proven, the machine continues after them.
@@ -328,7 +331,8 @@ class IterationHypothesis:
 
         def final_value(name: StateName, end_value: Register) -> Register:
             if name in self.predicted and name in self.carried_names:
-                return self.predicted[name].final_value
+                value = self.predicted[name].final_value
+                return value if machine.uses_affine else as_array_value(value)
             if end_value is initial_state.get(name):
                 return old_state[name]
             last = select_rows(end_value, last_rows)

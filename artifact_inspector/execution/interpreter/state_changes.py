@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, stack_affine
+from artifact_inspector.execution.interpreter.affine import AffineValue, is_int_array, stack_affine, to_affine
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
     Register,
@@ -25,6 +25,7 @@ from artifact_inspector.execution.interpreter.values import (
     Value,
     collapse_unknown,
     data_of,
+    in_affine_form,
     is_entirely_unknown,
     unknown_bits_of,
     with_unknown_bits,
@@ -109,7 +110,11 @@ def _increment(old: Register | None, new: Register | None) -> Known | None:
         return None
     if is_predicate(old) is not is_predicate(new):
         return None
-    return np.not_equal(old, new) if is_predicate(old) else np.subtract(new, old) & FULL
+    if is_predicate(old):
+        return np.not_equal(old, new)
+    increment = np.subtract(new, old) & FULL
+    simplest = to_affine(increment) if is_int_array(increment) else increment
+    return increment if isinstance(simplest, AffineValue) else simplest
 
 
 _NO_NUMBERS = (UnknownValue, LanePartition)
@@ -177,6 +182,13 @@ class PredictedRegister(NamedTuple):
     """At the beginning of each iteration and after the last, one block of CTAs per iteration."""
     final_value: Value
     """After the last iteration."""
+
+
+def with_cta_numbers(value: Register, shape: tuple[int, int]) -> Register:
+    """A register that differs between lanes as an affine value, if it is one: iterations add to the numbers of CTAs."""
+    if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.shape == (1, shape[1]):
+        return AffineValue(np.zeros((shape[0], 1), np.int64), value)
+    return value if isinstance(value, LanePartition) else in_affine_form(value, shape)
 
 
 def predict_register(value: Register, changes: Sequence[Plain], count: int, ctas: int) -> PredictedRegister:
