@@ -28,7 +28,7 @@ from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
-from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bound
+from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bounds
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
@@ -371,7 +371,7 @@ def modelled_time(model: LaunchModel) -> LaunchTime | None:
         return None
     cycles_by_unit, timing = time.terms(sample), time.gpu.timing
     cycles = max(model.cycles, atomic_cycles(model))
-    unit = find_bound(cycles_by_unit, timing, cycles * us / (us - timing.launch_us))
+    unit = find_bounds(cycles_by_unit, timing, cycles * us / (us - timing.launch_us))[0]
     bound = "atomics on one address" if cycles > model.cycles else BOUNDS[unit]
     terms = {name: round((us - timing.launch_us) * busy / cycles, 2) for name, busy in cycles_by_unit.items()}
     waves = -(-sample.launch.ctas // (time.resident_ctas * time.gpu.multiprocessors))

@@ -22,7 +22,12 @@ from artifact_inspector.execution.timing.control_codes import ControlCode, read_
 from artifact_inspector.execution.timing.costs import WARP_SIZE, CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
-from artifact_inspector.execution.timing.launch_time import share_written_back, with_launch_timing
+from artifact_inspector.execution.timing.launch_time import (
+    at_clock,
+    matrix_share,
+    share_written_back,
+    with_launch_timing,
+)
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
 from artifact_inspector.execution.timing.residency import overlap_sample
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
@@ -92,8 +97,9 @@ class TimeModel:
 
     def microseconds(self, sample: LaunchSample, cycles: float) -> float:
         """The time of a launch that takes some cycles, as Nsight Compute's `gpu__time_duration`."""
-        matrix_share = min(1.0, self.terms(sample).get("tensor", 0.0) / cycles)
-        return cycles / clock_of(self.gpu.name, matrix_share) + self.gpu.timing.launch_us
+        return cycles / clock_of(self.gpu.name, matrix_share(sample, self.terms(sample), cycles)) + (
+            self.gpu.timing.launch_us
+        )
 
     def overlap(self, sample: LaunchSample) -> float | None:
         """Share of the cycles in which others work while a warp waits for global memory; None without such waits."""
@@ -236,7 +242,9 @@ def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
     read, written = (_distinct_bytes(sample, x) for x in (traffic.sectors_read, traffic.sectors_written))
     share = share_written_back(written, time.gpu.l2_bytes)
     gpu = with_launch_timing(time.gpu, sum(fetched.values()) or read, written * share)
-    return replace(time, gpu=gpu, traffic=SharedTraffic(fetched, share))
+    time = replace(time, gpu=gpu, traffic=SharedTraffic(fetched, share))
+    busy = matrix_share(sample, time.terms(sample), time.score(sample))
+    return replace(time, gpu=at_clock(gpu, clock_of(gpu.name, busy))) if busy else time
 
 
 def _time_model(

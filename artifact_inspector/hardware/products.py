@@ -44,9 +44,9 @@ _PRODUCTS = (
     (r"\bMI355X\b", Product("AMD Instinct MI355X", 256, 288, 4, 2400)),
 )
 """Regular expression of the name in capitals → its data; the first match wins."""
-_MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1500), "NVIDIA H100 80GB HBM3": (1980, 1500)}
-"""Name → MHz under load, without matrix products and with a busy matrix unit, which draws more power. Measured on an
-H200 (docs/lab/l2-h200-unseen.csv: 1,975 and 1,380 to 1,560 MHz); both have 700 W and a maximum of 1,980 MHz."""
+_MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1810, 1500), "NVIDIA H100 80GB HBM3": (1980, 1810, 1500)}
+"""Name → MHz under load: without matrix products, with few of them, and with a matrix unit that is always busy, which
+draws more power. Measured on an H200 (docs/lab/time.md); both have 700 W and a maximum of 1,980 MHz."""
 _HALF_RATE = re.compile(r"\b(?:RTX ?)?[2-5]0[5-9]0(?!\d)")
 """GeForce RTX 20 to 50: `RTX 4090`, `3060 Ti`; not `RTX 4000` or `RTX PRO 6000`."""
 _HALVED_OPERANDS = ("f16", "tf32", "f8")
@@ -73,16 +73,16 @@ def clock_of(name: str, matrix_share: float) -> float:
 
     Args:
         name: of the product.
-        matrix_share: share of the time for which its matrix units are busy.
+        matrix_share: share of the time for which its matrix units are busy; 0 only without matrix products.
 
     Example:
-        >>> clock_of("H200", 0.5), clock_of("NVIDIA A100-SXM4-80GB", 0.5)
-        (1740.0, 1410.0)
+        >>> clock_of("H200", 0.0), clock_of("H200", 0.5), clock_of("NVIDIA A100-SXM4-80GB", 0.5)
+        (1980.0, 1655.0, 1410.0)
     """
     product = find_product(name)
     peak = (product.megahertz if product is not None else None) or 1800
-    high, low = _MEASURED_CLOCKS.get("" if product is None else product.name, (peak, peak))
-    return float(high - (high - low) * matrix_share)
+    highest, high, low = _MEASURED_CLOCKS.get("" if product is None else product.name, (peak, peak, peak))
+    return float(high - (high - low) * matrix_share if matrix_share else highest)
 
 
 RATE_NAMES = {

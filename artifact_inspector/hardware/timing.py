@@ -19,8 +19,6 @@ class TimingParameters:
     dram: int = 850
     """A load from device memory under load. Measured without load: 655 (H100: 678), and 735 (712) where
     nothing near the address had been read before."""
-    dram_unloaded: int = 700
-    """The same where few loads compete. Measured: 655 (678) to 735 (712)."""
     l2: int = 280
     """A hit in the L2 cache. Measured; 270 in Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
     Architecture via Microbenchmarking" (2024), table of latencies."""
@@ -88,6 +86,8 @@ class TimingParameters:
     lockstep_share: float = 0.5
     """Share of the first wave's CTAs, which start together, that stay in step: their phases compete for the
     same units instead of filling each other's waits."""
+    launch_lockstep_share: float = 0.125
+    """The same for a predicted time. Fitted on half of the launches of docs/lab/time.md."""
     contention_exponent: int = 4
     """Exponent of the norm by which units that are nearly as busy as the bottleneck slow it down."""
     warp_mma_share: float = 0.62

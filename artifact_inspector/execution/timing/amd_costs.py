@@ -26,7 +26,7 @@ from artifact_inspector.hardware.timing import TimingParameters
 
 WAVE = 64
 _TIMING = TimingParameters(
-    dram=800, dram_unloaded=740, l2=250, l1=120, shared=64, shuffle=64, special=16, arithmetic=4, fp64=8, constant=60,
+    dram=800, l2=250, l1=120, shared=64, shuffle=64, special=16, arithmetic=4, fp64=8, constant=60,
     barrier=16, atomic=500, mma=32, l2_bytes=50.0, l2_request_bytes=64, dram_share=0.8, dram_read_share=0.8,
     cta_launch=100,
 )  # fmt: skip

@@ -86,6 +86,8 @@ class WarpState:
         busy: unit → busy cycles.
     """
 
+    in_order_units = IN_ORDER_UNITS
+
     def __init__(self, free: dict[str, float] | None = None, busy: dict[str, float] | None = None) -> None:
         self.time = 0.0
         self.scoreboard_ready = [0.0] * 8
@@ -114,7 +116,7 @@ class WarpState:
         done = self.time
         if cost.unit is not None:
             done = self.occupy(cost.unit, self.time, cost.busy_cycles)
-            if cost.unit in IN_ORDER_UNITS:
+            if cost.unit in self.in_order_units:
                 self.time = done - cost.busy_cycles
             if cost.shared_read_cycles:
                 done = max(done, self.occupy("lsu", self.time, cost.shared_read_cycles))

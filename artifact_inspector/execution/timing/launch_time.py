@@ -40,6 +40,10 @@ from artifact_inspector.hardware.products import clock_of, find_product
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.hardware.timing import BOUNDS, TimingParameters
 
+MEMORY_TERMS = frozenset(("dram", "l2", "fabric"))
+"""Units that all multiprocessors share."""
+ALIKE_SHARE = 0.02
+"""Units are as busy as each other within this share of the time."""
 TIME_RANGE = (0.7, 1.45)
 """The range of a predicted time, relative to it."""
 _SAMPLED_CTAS = 4
@@ -72,6 +76,8 @@ class LaunchTime:
     """Share of the cycles in which a warp waits for global memory while another computes; None if none waits."""
     is_validated: bool
     """Whether such times were compared with measurements on this product."""
+    bound_alike: tuple[str, ...] = ()
+    """Other units that are as busy as `bound`, within two points of a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +148,66 @@ def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, flo
     return fetched
 
 
-def find_bound(terms: Mapping[str, float], timing: TimingParameters, cycles: float) -> str:
-    """The unit that is busiest, if its rate is at least 60 % of its peak; otherwise latency."""
+def find_bounds(
+    terms: Mapping[str, float], timing: TimingParameters, cycles: float, filled: float = 1.0
+) -> tuple[str, ...]:
+    """What limits a launch: the busiest unit, if its rate is at least 60 % of its peak, and those that are as busy.
+
+    Otherwise it is latency.
+
+    Args:
+        terms: unit → cycles that it is busy, on the fullest multiprocessor.
+        timing: rates of the GPU.
+        cycles: of the launch.
+        filled: mean work of a multiprocessor over that of the fullest, as peaks are those of all.
+    """
     sustained = {"dram": timing.dram_share, "l2": timing.l2_bytes / timing.l2_peak_bytes, LATENCY_TERM: 0.0}
-    shares = {name: busy * sustained.get(name, 1.0) / cycles for name, busy in terms.items()}
-    bound = max(shares, key=lambda name: shares[name])
-    return bound if shares[bound] >= timing.fewest_bound_share else LATENCY_TERM
+    shares = {
+        name: busy * sustained.get(name, 1.0) * (1.0 if name in MEMORY_TERMS else filled) / cycles
+        for name, busy in terms.items()
+    }
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    least = max(timing.fewest_bound_share, shares[ordered[0]] - ALIKE_SHARE)
+    return tuple(name for name in ordered if shares[name] >= least) or (LATENCY_TERM,)
 
 
 def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> GpuModel:
-    """A GPU whose device memory is as fast as for a launch that fetches and writes back so many bytes."""
+    """A GPU for times: its device memory is as fast as for a launch that fetches and writes back so many bytes.
+
+    Device memory moves the sectors that it is asked for, however they are scattered, as Nsight Compute counts them.
+    """
     timing = gpu_model.timing
     share_lost = 2 * (timing.dram_read_share - timing.dram_share) * written / max(1.0, written + fetched)
     return replace(
-        gpu_model, timing=replace(timing, dram=timing.dram_unloaded, dram_share=timing.dram_read_share - share_lost)
+        gpu_model,
+        timing=replace(
+            timing,
+            dram_share=timing.dram_read_share - share_lost,
+            dram_run_bytes=0.0,
+            lockstep_share=timing.launch_lockstep_share,
+        ),
+    )
+
+
+def matrix_share(sample: LaunchSample, terms: Mapping[str, float], cycles: float) -> float:
+    """Share of the time for which matrix units are busy; 0 without matrix products (`HFMA2.MMA` is none)."""
+    steps, executed = sample.loaded.program.steps, sample.counters.warps_executed
+    has_products = any(step.matrix_types is not None and executed[step.index] for step in steps)
+    return min(1.0, terms.get("tensor", 0.0) / cycles) if has_products else 0.0
+
+
+def at_clock(gpu_model: GpuModel, megahertz: float) -> GpuModel:
+    """A GPU whose multiprocessors have another clock: memory keeps its own, so that it does more in each cycle."""
+    timing, gain = gpu_model.timing, clock_of(gpu_model.name, 0.0) / megahertz
+    return replace(
+        gpu_model,
+        dram_bytes_per_cycle=gpu_model.dram_bytes_per_cycle * gain,
+        timing=replace(
+            timing,
+            l2_bytes=timing.l2_bytes * gain,
+            l2_peak_bytes=timing.l2_peak_bytes * gain,
+            fabric_bytes=timing.fabric_bytes * gain,
+        ),
     )
 
 
@@ -191,44 +243,67 @@ class _TimeModel:
 
     def _sample(self, ctas: NDArray[np.int64] | None) -> tuple[LaunchSample, CtaCosts]:
         sample = sample_launch(self.run.loaded, self.run.launch, limit=self.limit, ctas=ctas)
-        return sample, CtaCostModel(
+        return sample, self._costs(sample)
+
+    def _costs(self, sample: LaunchSample) -> CtaCosts:
+        return CtaCostModel(
             sample, self.gpu_model, self.resident_limit, self.frame_bytes, self.shared_bytes, self.traffic
         ).find()
 
+    def _at_its_clock(self, sample: LaunchSample, costs: CtaCosts) -> tuple[_TimeModel, float]:
+        """The model at the clock that matrix products leave, and this clock in MHz."""
+        score, terms, _ = score_launch(sample, costs, self.controls, self.gpu_model, self.resident_limit)
+        share = matrix_share(sample, terms, score)
+        megahertz = clock_of(self.gpu_model.name, share)
+        return (replace(self, gpu_model=at_clock(self.gpu_model, megahertz)) if share else self), megahertz
+
     def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
-        ctas, imbalance, mean_work = None, 1.0, 1.0
+        ctas = None
         if accesses.min() < accesses.max():
             by_distance = np.argsort(np.abs(accesses - accesses.mean()), kind="stable")
             ctas = np.sort(by_distance[:_SAMPLED_CTAS])
         sample, costs = self._sample(ctas)
         if sample.unfinished or costs.unknown_rates or not sample.trace:
             return None, ()
+        model, megahertz = self._at_its_clock(sample, costs)
+        costs = costs if model is self else model._costs(sample)
+        return model._time_of(sample, costs, megahertz, None if ctas is None else accesses)
+
+    def _time_of(
+        self, sample: LaunchSample, costs: CtaCosts, megahertz: float, accesses: NDArray[np.int64] | None
+    ) -> tuple[LaunchTime, tuple[LineStall, ...]]:
+        """The time and stalls; `accesses` of each CTA if they differ."""
+        imbalance, mean_work = 1.0, 1.0
         chip, timing = self.gpu_model, self.gpu_model.timing
         score, terms, waves = score_launch(sample, costs, self.controls, chip, self.resident_limit)
         score = max(score, turnover_cycles(sample, costs, self.controls, chip, self.resident_limit))
-        resident = min(self.resident_limit, -(-sample.launch.ctas // chip.multiprocessors))
-        if ctas is not None:
+        fullest = -(-sample.launch.ctas // chip.multiprocessors)
+        resident = min(self.resident_limit, fullest)
+        if accesses is not None:
             imbalance, mean_work = self._imbalance(accesses, sample, costs, resident)
             terms = {name: cycles * (1 if name == LATENCY_TERM else mean_work) for name, cycles in terms.items()}
         found = find_product(chip.name)
         product = chip.name if found is None else found.name
-        tensor_share = min(1.0, terms.get("tensor", 0.0) / (score * imbalance))
-        megahertz = clock_of(chip.name, tensor_share)
         us = score * imbalance / megahertz + timing.launch_us
-        bound = find_bound(terms, timing, megahertz * us)
+        filled = sample.launch.ctas / (fullest * chip.multiprocessors)
+        bounds = [BOUNDS[bound] for bound in find_bounds(terms, timing, megahertz * us, filled)]
         stalls: dict[tuple[int, StallReason], float] = {}
-        trace, overlap = overlap_sample(sample, costs, self.controls, chip, resident, stalls)
+        trace, overlap = overlap_sample(sample, costs, self.controls, chip, resident, stalls=stalls)
+        if waves > 1 or len(trace) < len(sample.trace):
+            stalls.clear()
+            overlap_sample(sample, costs, self.controls, chip, resident, stalls=stalls, in_step=False)
         time = LaunchTime(
             us=round(us, 2),
             low=round(us * TIME_RANGE[0], 2),
             high=round(us * TIME_RANGE[1], 2),
             gpu=product,
-            bound=BOUNDS[bound],
+            bound=bounds[0],
             terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
             waves=waves,
             imbalance=round(imbalance, 3),
             overlap=None if overlap[3] is None else round(overlap[3], 3),
             is_validated=product in _VALIDATED_PRODUCTS,
+            bound_alike=tuple(name for name in dict.fromkeys(bounds) if name != bounds[0]),
         )
         return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))
 

@@ -9,7 +9,7 @@ divided equally among its warps.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -21,7 +21,7 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode
 from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel
-from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
+from artifact_inspector.execution.timing.latency_walk import IN_ORDER_UNITS, SchedulingEffect, StepCost, WarpState
 from artifact_inspector.execution.timing.ranking import (
     barrier_cycles,
     cost_model_of,
@@ -34,10 +34,11 @@ from artifact_inspector.execution.timing.ranking import (
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.hardware.timing import LSU_QUEUE_CYCLES
 
 MOST_MODELLED_INSTRUCTIONS = 40_000
 """Instructions of all warps together that are simulated: some iterations, few enough to tell apart."""
+QUEUE_ENTRIES = 8
+"""Accesses of one scheduler that a queue of the load/store unit holds. No source states it (docs/lab/time.md)."""
 SLOTS = 200
 """Time slots of the diagram."""
 OFF_TRACE_SHARE = 0.05
@@ -54,14 +55,13 @@ class StallReason(Enum):
     SHORT_SCOREBOARD = "short scoreboard"
     """Waits for shared memory, a shuffle, a special function or a special register."""
     BARRIER = "barrier"
-    GMMA = "gmma"
-    """Waits for matrix products of a warpgroup."""
+    """Waits for the other warps of its CTA, or for matrix products of a warpgroup, as Nsight Compute counts them."""
     MATH_THROTTLE = "math pipe throttle"
-    """Waits for a busy arithmetic unit."""
+    """Waits for an arithmetic unit that still executes the instruction before."""
     LG_THROTTLE = "lg throttle"
     """Waits until the queue for accesses to global memory has a free slot."""
     MIO_THROTTLE = "mio throttle"
-    """The same for shared memory."""
+    """The same for shared memory and special functions."""
     WAIT = "wait"
     """Waits for the fixed latency of the instruction before it."""
     NOT_SELECTED = "not selected"
@@ -137,11 +137,15 @@ class Residency:
 class _ResidentWarp(WarpState):
     """A warp during execution, and the units that it shares with others."""
 
-    def __init__(self, number: tuple[int, int], start: float, units: _SharedUnits) -> None:
+    in_order_units = IN_ORDER_UNITS - {"xu"}
+
+    def __init__(
+        self, number: tuple[int, int], start: float, units: _SharedUnits, scheduler: int = 0, position: int = 0
+    ) -> None:
         super().__init__(units.free_at)
-        self.number, self.units = number, units
+        self.number, self.units, self.scheduler = number, units, scheduler
         self.time = self.attributed_until = start
-        self.trace_position = 0
+        self.trace_position = position
         self.scoreboard_activities = [Activity.ISSUE] * 8
         self.scoreboard_reasons = [StallReason.WAIT] * 8
         self.spans: list[ActivitySpan] = []
@@ -175,14 +179,14 @@ class _ResidentWarp(WarpState):
         if cost.effect is SchedulingEffect.WAITS_FOR_COPIES:
             groups_left = cost.groups_left
         elif cost.effect is SchedulingEffect.WAITS_FOR_PRODUCTS:
-            groups, groups_left, wait = self.product_groups, cost.groups_left, (Activity.MATRIX, StallReason.GMMA)
+            groups, groups_left, wait = self.product_groups, cost.groups_left, (Activity.MATRIX, StallReason.BARRIER)
         elif cost.effect is SchedulingEffect.WAITS_FOR_BULK:
             groups, groups_left = self.bulk_copies, max(len(self.bulk_copies) - 1, 0)
         if len(groups) > groups_left and groups[-1 - groups_left] > until:
             until, (activity, reason) = groups[-1 - groups_left], wait
-        room_at = self.units.free_at.get("lsu", 0.0) - LSU_QUEUE_CYCLES
-        if cost.unit == "lsu" and room_at > until:
-            until, activity = room_at, _activity_of(cost)
+        queue = self.units.queue_of(self.scheduler, cost)
+        if queue is not None and len(queue) == queue.maxlen and queue[0] > until:
+            until, activity = queue[0], _activity_of(cost)
             reason = StallReason.LG_THROTTLE if cost.is_global else StallReason.MIO_THROTTLE
         return until, activity, reason
 
@@ -197,6 +201,9 @@ class _ResidentWarp(WarpState):
                 )
         accepted = self.time
         self.execute(control, cost, 1, 0)
+        queue = self.units.queue_of(self.scheduler, cost)
+        if queue is not None:
+            queue.append(self.units.free_at[cost.unit or ""] - cost.busy_cycles)
         self.throttled_cycles = max(self.time - accepted - max(control.stall_cycles, 1), 0.0)
         self.attribute_time(activity)
         self.trace_position += 1
@@ -208,6 +215,13 @@ class _SharedUnits:
     def __init__(self) -> None:
         self.free_at: dict[str, float] = {}
         self.busy_spans: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.queues: defaultdict[tuple[int, bool], deque[float]] = defaultdict(lambda: deque(maxlen=QUEUE_ENTRIES))
+
+    def queue_of(self, scheduler: int, cost: StepCost) -> deque[float] | None:
+        """When the instructions start that a scheduler put last into the queue for such an instruction."""
+        if not cost.busy_cycles or cost.unit not in ("lsu", "xu"):
+            return None
+        return self.queues[scheduler, cost.is_global]
 
     def record_busy(self, unit: str, start: float, end: float) -> None:
         unit_spans = self.busy_spans[unit]
@@ -235,6 +249,8 @@ def overlap_warps(
     schedulers: int = 4,
     barrier: int = 20,
     stalls: dict[tuple[int, StallReason], float] | None = None,
+    offsets: Sequence[int] | None = None,
+    steps: int | None = None,
 ) -> tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]:
     """Timelines of the warps of CTAs with given start times, busy shares, cycles, and the hidden share.
 
@@ -247,19 +263,24 @@ def overlap_warps(
         schedulers: each issues one instruction per cycle.
         barrier: cycles of a barrier that all other warps have reached.
         stalls: receives the cycles of all warps by the step that could not issue, and why.
+        offsets: where each CTA begins in the trace; it goes on at the start when it has reached the end.
+        steps: that each warp executes; None for the whole trace.
     """
     units = _SharedUnits()
     stalls = {} if stalls is None else stalls
 
     def record_stall(position: int, reason: StallReason, cycles: float) -> None:
-        if cycles > 0 and position < len(trace):
-            key = trace[position], reason
+        if cycles > 0:
+            key = trace[position % len(trace)], reason
             stalls[key] = stalls.get(key, 0.0) + cycles
 
     warp_costs = {warp_number: cost.scaled_by(1 / warps) for warp_number, cost in costs.items()}
     warp_states = [
-        _ResidentWarp((cta, warp), start, units) for cta, start in enumerate(starts) for warp in range(warps)
+        _ResidentWarp((cta, warp), start, units, (cta * warps + warp) % schedulers, offsets[cta] if offsets else 0)
+        for cta, start in enumerate(starts)
+        for warp in range(warps)
     ]
+    ends = [warp_state.trace_position + (steps or len(trace)) for warp_state in warp_states]
     queue = [(warp_state.time, warp_number) for warp_number, warp_state in enumerate(warp_states)]
     heapify(queue)
     next_issue_cycle = [0.0] * schedulers
@@ -267,10 +288,10 @@ def overlap_warps(
     while queue:
         warp_number = heappop(queue)[1]
         warp_state = warp_states[warp_number]
-        if warp_state.trace_position == len(trace):
-            continue
-        control, cost = (controls[trace[warp_state.trace_position]], warp_costs[trace[warp_state.trace_position]])
         position = warp_state.trace_position
+        if position == ends[warp_number]:
+            continue
+        control, cost = controls[trace[position % len(trace)]], warp_costs[trace[position % len(trace)]]
         until, activity, reason = warp_state.next_issue(control, cost)
         if until > warp_state.time:
             record_stall(position, reason, until - warp_state.time)
@@ -285,7 +306,9 @@ def overlap_warps(
         else:
             next_issue_cycle[warp_number % schedulers] = warp_state.time + 1
             warp_state.issue(control, cost)
-            record_stall(position, StallReason.MATH_THROTTLE, warp_state.throttled_cycles)
+            selected_share = min(1.0, 1 / (cost.busy_cycles * schedulers)) if cost.busy_cycles else 0.0
+            record_stall(position, StallReason.MATH_THROTTLE, warp_state.throttled_cycles * (1 - selected_share))
+            record_stall(position, StallReason.NOT_SELECTED, warp_state.throttled_cycles * selected_share)
             record_stall(position + 1, StallReason.WAIT, control.stall_cycles - 1)
             if cost.effect is SchedulingEffect.CTA_BARRIER:
                 waiting = waiting_by_cta[warp_state.number[0]]
@@ -370,21 +393,36 @@ def overlap_sample(
     controls: Sequence[ControlCode],
     gpu_model: GpuModel,
     resident_ctas: int,
+    *,
     stalls: dict[tuple[int, StallReason], float] | None = None,
+    in_step: bool = True,
 ) -> tuple[Sequence[int], tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]]:
-    """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs."""
+    """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs.
+
+    Args:
+        sample: of the launch.
+        costs: of its steps.
+        controls: of its steps.
+        gpu_model: the GPU.
+        resident_ctas: CTAs that share a multiprocessor.
+        stalls: as of `overlap_warps`.
+        in_step: whether CTAs start at their beginning, as the first of a launch; otherwise each is at another place
+            of its way, as in the middle of a launch.
+    """
     warps = -(-sample.loaded.threads // gpu_model.warp_size)
-    trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]
+    steps = min(len(sample.trace), max(1, MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)))
     interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
-    return trace, overlap_warps(
-        trace,
+    return sample.trace[:steps], overlap_warps(
+        sample.trace,
         controls,
         costs.step_costs,
-        [float(interval * cta) for cta in range(resident_ctas)],
+        [float(interval * cta) if in_step else 0.0 for cta in range(resident_ctas)],
         warps,
         schedulers=gpu_model.rates.issue,
         barrier=barrier_cycles(gpu_model.timing, warps),
         stalls=stalls,
+        offsets=[0 if in_step else len(sample.trace) * cta // resident_ctas for cta in range(resident_ctas)],
+        steps=steps,
     )
 
 
