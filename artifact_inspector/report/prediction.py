@@ -200,20 +200,16 @@ def describe_time(time: LaunchTime | None) -> Iterator[str]:
     if time is None:
         return
     validated = "" if time.is_validated else " (not validated on this GPU)"
+    bound = f"{time.bound} and {', '.join(time.bound_alike)} alike" if time.bound_alike else time.bound
     yield (
         f"about {format_us(time.us)} µs ({format_us(time.low)} to {format_us(time.high)}) on {time.gpu}, limited by "
-        f"{describe_bound(time)}{validated}"
+        f"{bound}{validated}"
     )
     waves = "1 wave" if time.waves == 1 else f"{time.waves} waves"
     if time.imbalance > 1.05:
         yield f"{waves} of CTAs; unequal work of CTAs takes {time.imbalance - 1:.0%} more time"
     if time.overlap is not None:
         yield f"overlap: while a warp waits for global memory, others work in {time.overlap:.0%} of the cycles"
-
-
-def describe_bound(time: LaunchTime) -> str:
-    """What limits a launch, with the units that are as busy."""
-    return time.bound if not time.bound_alike else f"{time.bound} and {', '.join(time.bound_alike)} alike"
 
 
 def format_us(us: float) -> str:
@@ -229,7 +225,7 @@ def format_us(us: float) -> str:
 _STALLS: Mapping[str, str] = {
     "long scoreboard": "data from global memory (long scoreboard)",
     "short scoreboard": "data from shared memory or a special function (short scoreboard)",
-    "barrier": "other warps, or matrix products (barrier)",
+    "barrier": "a barrier or matrix products (barrier)",
     "math pipe throttle": "a busy arithmetic unit (math pipe throttle)",
     "lg throttle": "the queue of global accesses (lg throttle)",
     "mio throttle": "the queue of shared accesses (mio throttle)",

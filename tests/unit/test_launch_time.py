@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
-from artifact_inspector.execution.timing.launch_time import makespan
+from artifact_inspector.execution.timing.launch_time import LaunchTime, makespan, matrix_share
 from artifact_inspector.hardware.products import clock_of
+from artifact_inspector.report.prediction import describe_time
 
 GEMV = [
     "predict", "fixtures/3.6.0/sm_90/gemv_splitk", "--arg", "a_ptr=fp16[4096]", "--arg", "b_ptr=fp16[4096,7168]",
@@ -45,6 +48,22 @@ def test_the_clock_falls_while_matrix_units_are_busy() -> None:
     assert clock_of("NVIDIA H200", 1e-6) == pytest.approx(1810, abs=0.1)  # as soon as there are products
     assert clock_of("NVIDIA H200", 1.0) == 1500
     assert clock_of("Tesla T4", 1.0) == 1590
+
+
+def test_only_matrix_products_slow_the_clock() -> None:
+    """`HFMA2.MMA` runs in the tensor pipe but multiplies no matrices; launches of it were measured at 1,980 MHz."""
+    for types, share in ((("f16", "f32"), 0.5), (None, 0.0)):
+        steps = [SimpleNamespace(index=0, matrix_types=types)]
+        sample: Any = SimpleNamespace(
+            loaded=SimpleNamespace(program=SimpleNamespace(steps=steps)), counters=SimpleNamespace(warps_executed=[4])
+        )
+        assert matrix_share(sample, {"tensor": 50.0}, 100.0) == share
+
+
+def test_units_that_are_as_busy_are_told() -> None:
+    time = LaunchTime(9.0, 6.3, 13.0, "NVIDIA H200", "L2", {}, 2, 1.0, None, True, ("special functions",))
+    assert "limited by L2 and special functions alike" in next(describe_time(time))
+    assert next(describe_time(replace(time, bound_alike=()))).rpartition(", ")[2] == "limited by L2"
 
 
 @pytest.mark.long
