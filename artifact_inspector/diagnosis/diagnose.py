@@ -158,9 +158,10 @@ def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> st
     specific = (cause for cause in ordered if cause.weight >= LEAST_SHARE and not cause.kind.is_generic)
     if (largest := next(specific, None)) is not None:
         return f"; most of the rest is lost at {largest.as_cause().text[:-1]}"
-    if hidden is not None and hidden.issued >= MANY_INSTRUCTIONS:
-        return f", which hides {hidden.as_cause().text[:-1]}"
-    return ""
+    if hidden is None or hidden.issued < MANY_INSTRUCTIONS:
+        return ""
+    verb = "; most of the rest is lost at" if hidden.weight >= LEAST_SHARE else ", which hides"
+    return f"{verb} {hidden.as_cause().text[:-1]}"
 
 
 def _rank(one: Attribution, *, has_time: bool) -> int:
