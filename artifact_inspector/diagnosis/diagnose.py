@@ -110,7 +110,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     )
     notes_of = [explain_order(attribution, ordered[0]) for attribution in ordered[:MOST_CAUSES]]
     if model.time is not None:
-        notes_of[:1] = [name_tie(attributions, *ordered[:2])] if ordered else []
+        notes_of[:1] = [name_second(attributions, ordered)] if ordered else []
     causes = tuple(one.as_cause(note) for one, note in zip(ordered, notes_of, strict=False))
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
@@ -189,13 +189,16 @@ def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> floa
     return half if is_behind else one.weight
 
 
-def name_tie(attributions: Sequence[Attribution], first: Attribution, second: Attribution | None = None) -> str:
-    """The second cause, if the prediction is not good enough to tell which one is first."""
-    if second is None or first.share is None or second.share is None or second.kind.is_generic:
+def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> str:
+    """The second cause, if it is as large, or specific beside a generic one; only if the sentence stays short."""
+    first, others = ordered[0], [one for one in ordered[1:] if not one.kind.is_generic]
+    if not others or first.share is None or (second := others[0]).share is None or second.line == first.line:
         return ""
-    if _urgency(second, attributions) < _urgency(first, attributions) - TIE or second.line == first.line:
+    is_equal = _urgency(second, attributions) >= _urgency(first, attributions) - TIE
+    if not is_equal and not (first.kind.is_generic and second.share >= LEAST_SHARE):
         return ""
-    note = f"; as large: {second.line or 'the launch'} ({second.share:.0%}), {second.reason.partition(';')[0]}"
+    word = "as large" if is_equal else "also"
+    note = f"; {word}: {second.line or 'the launch'} ({second.share:.0%}), {second.reason.partition(';')[0]}"
     return note if len(f"{first.as_cause().text}{note}".split()) <= MOST_WORDS else ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses
+from artifact_inspector.diagnosis.source_operations import SourceOperations
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
 from artifact_inspector.execution.timing.pipes import pipe_of, wait_effect
@@ -24,11 +25,11 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
     executed = model.counters.warps_executed
     of_line = {name: sum(executed[step.index] for step in loads if step.source_place == name) for name in lines}
     line = max(lines, key=lambda name: of_line[name], default=None)
-    chained = [name for name in lines if name in model.operations.chained_loads]
+    chained = {name: origins for name in lines if (origins := _loads_of_address(model.operations, name))}
     if chained:
-        chasing = [name for name in chained if name in model.operations.chained_loads[name]]
-        first = (chasing or chained)[0]
-        origin = first if chasing else min(model.operations.chained_loads[first])
+        chasing = [name for name in chained if name in chained[name]]
+        first = (chasing or list(chained))[0]
+        origin = first if chasing else min(chained[first])
         feeding = "the value of its previous iteration" if origin == first else f"the value loaded at {origin}"
         reason = f"the load's address is {feeding}, so every iteration waits; load addresses ahead"
         if share is not None and chasing:
@@ -49,6 +50,12 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
             "the loop is not pipelined: every iteration waits for its own loads; raise num_stages (tl.range has it too)"
         )
         yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
+
+
+def _loads_of_address(operations: SourceOperations, line: str) -> frozenset[str]:
+    """Lines of the loads in the loop of a load that its address depends on: one before the loop is waited for once."""
+    loop = min((lines for lines in operations.loops if line in lines), key=len, default=frozenset())
+    return operations.chained_loads.get(line, frozenset()) & loop
 
 
 def _chain_share(model: LaunchModel, line: str) -> float:

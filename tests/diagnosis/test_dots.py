@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.diagnosis import arithmetic_causes
+from artifact_inspector.diagnosis import arithmetic_causes, latency_causes
 from artifact_inspector.diagnosis.source_operations import SourceOperations
 
 
@@ -87,3 +87,17 @@ def test_lines_whose_addresses_are_loaded_elements_gather() -> None:
     )
     # a page that a scalar names is contiguous
     assert [operations.gathers(line) for line in ("k.py:3", "k.py:4", "k.py:5")] == [False, False, True]
+
+
+def test_only_loads_of_the_same_loop_form_a_chain() -> None:
+    """The expert of a tile is loaded before the loop, a page number in it."""
+    operations = SourceOperations(
+        chained_loads={"k.py:5": frozenset({"k.py:2", "k.py:4"}), "k.py:6": frozenset({"k.py:2"})},
+        loops=(
+            frozenset({"k.py:2", "k.py:3", "k.py:4", "k.py:5", "k.py:6"}),
+            frozenset({"k.py:4", "k.py:5", "k.py:6"}),
+        ),
+    )
+    assert latency_causes._loads_of_address(operations, "k.py:5") == {"k.py:4"}
+    assert not latency_causes._loads_of_address(operations, "k.py:6")
+    assert not latency_causes._loads_of_address(operations, "k.py:9")

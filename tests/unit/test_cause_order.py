@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.diagnose import explain_order, name_tie
+from artifact_inspector.diagnosis.diagnose import explain_order, name_second
 
 FIRST = Attribution(CauseKind.UNCOALESCED, "k.py:3", 0.2, 0.2, "r")
 
@@ -41,9 +41,18 @@ def test_the_first_sentence_names_both_of_two_equal_causes(
     kind: CauseKind, line: str, share: float | None, is_named: bool
 ) -> None:
     second = Attribution(kind, line, share, share or 0.0, "every iteration divides; do not")
-    note = name_tie([FIRST, second], FIRST, second)
+    note = name_second([FIRST, second], [FIRST, second])
     assert note == ("; as large: k.py:4 (18%), every iteration divides" if is_named else "")
 
 
 def test_a_single_cause_has_no_equal() -> None:
-    assert name_tie([FIRST], FIRST) == ""
+    assert name_second([FIRST], [FIRST]) == ""
+
+
+@pytest.mark.parametrize(("share", "note"), [(0.06, "; also: k.py:4 (6%), every iteration masks"), (0.04, "")])
+def test_a_generic_cause_comes_with_the_first_specific_one(share: float, note: str) -> None:
+    first = Attribution(CauseKind.OCCUPANCY, None, 0.4, 0.4, "r")
+    generic = Attribution(CauseKind.NARROW_ACCESS, "k.py:2", 0.2, 0.2, "r")
+    specific = Attribution(CauseKind.MASKS, "k.py:4", share, share, "every iteration masks; do not")
+    ordered = [first, generic, specific]
+    assert name_second(ordered, ordered) == note
