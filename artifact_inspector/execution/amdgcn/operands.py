@@ -259,13 +259,10 @@ def write_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
     for name, value, unknown_half in zip(names, halves, unknown_halves, strict=False):
         is_unknown = np.any(unknown_half)
         machine.write_register(name, UnknownValue(value, unknown_half, missing_inputs) if is_unknown else value)
-    written = [machine.registers[name] for name in (names[0], names[-1])]
-    if (
-        isinstance(lanes, np.ndarray)
-        and lanes.shape[1] == machine.threads
-        and not any(isinstance(word, (UnknownValue, LanePartition)) for word in written)
-    ):
-        _keep_mask(machine, *written, lanes)
+    if names and isinstance(lanes, np.ndarray) and lanes.shape[1] == machine.threads:
+        low, high = (machine.registers[name] for name in (names[0], names[-1]))
+        if not any(isinstance(word, (UnknownValue, LanePartition)) for word in (low, high)):
+            _keep_mask(machine, low, high, lanes)
 
 
 def under_exec(run: StepRun) -> StepRun:
