@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.arithmetic_causes import MEMORY
+from artifact_inspector.diagnosis.attribution import Attribution, attribute_repair
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel
+from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, without_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.ranking import LAUNCH_TERM
 
@@ -15,6 +17,8 @@ SMALL_MICROSECONDS = 2.0
 """Predicted time below which starting the kernel takes longer than running it: an empty kernel takes about that."""
 _LEAST_TAIL = 0.05
 _LOW_OCCUPANCY = 0.5
+_LEAST_PART = 0.5
+"""Part of a tile that masks leave, above which the next power of two needs the tile."""
 
 
 def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
@@ -27,6 +31,7 @@ def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
         yield Attribution(CauseKind.OCCUPANCY, None, None, 1.0, reason)
     yield from _idle_multiprocessors(model)
     yield from _excess_threads(model)
+    yield from _masked_tiles(model)
     if model.time is not None and model.cycles:
         yield from _small_launch(model, model.time, model.cycles)
         yield from _tail_wave(model, model.time, model.cycles)
@@ -85,6 +90,31 @@ def _excess_threads(model: LaunchModel) -> Iterator[Attribution]:
         share = max(0.0, 1 - max(model.time.score(fuller), roofline_cycles(model, model.time)) / model.cycles)
     reason = f"{threads} threads share tiles of {elements} elements; use larger tiles or fewer warps"
     yield Attribution(CauseKind.EXCESS_THREADS, None, share, 1.0 if share is None else share, reason)
+
+
+def _masked_tiles(model: LaunchModel) -> Iterator[Attribution]:
+    """Tiles most of whose elements are masked in all accesses: each thread computes them all the same."""
+    part, elements = _part_in_bounds(model), max(model.operations.accessed_elements.values(), default=0)
+    if part is None or part > _LEAST_PART:
+        return
+    work = {step.index: part for step in model.steps if step.kind not in MEMORY}
+    reason = f"masks leave {part:.0%} of each tile of {elements} elements; use smaller tiles"
+    yield attribute_repair(
+        model, CauseKind.EXCESS_THREADS, None, lambda sample: without_work(sample, work), work, reason
+    )
+
+
+def _part_in_bounds(model: LaunchModel) -> float | None:
+    """The largest part of a line's accesses to tiles that masks leave; None without such accesses."""
+    threads, sizes = model.sample.loaded.threads, model.operations.accessed_elements
+    active, offered = Counter[str](), Counter[str]()
+    for step in model.steps:
+        # of smaller tiles some threads have no element
+        if step.kind in ("global_load", "global_store", "copy") and sizes.get(step.source_place or "", 0) >= threads:
+            active[str(step.source_place)] += model.traffic.active_lanes.get(step.index, 0)
+            offered[str(step.source_place)] += model.visits.get(step.index, 0)
+    lanes = threads * len(model.sample.ctas)
+    return max((active[line] / (count * lanes) for line, count in offered.items() if count), default=None)
 
 
 def _cta_launches(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:

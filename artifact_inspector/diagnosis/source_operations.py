@@ -73,6 +73,8 @@ class SourceOperations:
     """The lines of each loop."""
     scalar_loads: frozenset[str] = frozenset()
     """Lines whose loads all load one element: a warp does so in one request."""
+    accessed_elements: Mapping[str, int] = field(default_factory=dict)
+    """Line of loads or stores → elements of its smallest tile."""
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
     partitions_storing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -128,6 +130,7 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         dot_operands=_dot_operands(values),
         loops=_loop_lines(function),
         scalar_loads=frozenset(_scalar_load_lines(function, module)),
+        accessed_elements=_accessed_elements(function, module),
         most_elements=_most_elements(function, module),
         partitions_storing=partitions_storing,
     )
@@ -315,6 +318,15 @@ def _scalar_load_lines(function: Function, module: Module) -> set[str]:
     loads = [instruction for instruction in function.instructions if instruction.opcode == "tt.load"]
     tiles = {_line_of(load) for load in loads if _types(load, module)}
     return {line for load in loads if (line := _line_of(load)) is not None and line not in tiles}
+
+
+def _accessed_elements(function: Function, module: Module) -> dict[str, int]:
+    elements: dict[str, int] = {}
+    for instruction in function.instructions:
+        if instruction.opcode in ("tt.load", "tt.store") and (line := _line_of(instruction)) is not None:
+            size = max((tile.elements for tile in _types(instruction, module)), default=1)
+            elements[line] = min(size, elements.get(line, size))
+    return elements
 
 
 def _most_elements(function: Function, module: Module) -> int | None:

@@ -1,4 +1,4 @@
-"""Narrow accesses are those of the simulated instructions."""
+"""Narrow accesses, and masked ones, are those of the simulated instructions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.diagnosis import memory_causes
+from artifact_inspector.diagnosis import launch_causes, memory_causes
 
 
 @pytest.mark.parametrize(("width", "count"), [(2, 1), (8, 1), (16, 0)])
@@ -73,3 +73,28 @@ def test_wide_accesses_need_fewer_addresses(
     steps: Any = [access]
     assert "each thread accesses 2 B at a time" in str(memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0))
     assert fractions == {0: left, 1: left}
+
+
+@pytest.mark.parametrize(
+    ("lanes", "sizes", "part"),
+    [
+        ({0: 200, 1: 200}, {"k.py:3": 1024, "k.py:4": 1024}, 200 / 1024),
+        ({0: 200, 1: 1024}, {"k.py:3": 1024, "k.py:4": 1024}, 1.0),  # masks of one line may depend on data
+        ({0: 200, 1: 1024}, {"k.py:3": 1024, "k.py:4": 64}, 200 / 1024),  # not each thread has one of 64 elements
+        ({0: 1, 1: 1}, {"k.py:3": 1, "k.py:4": 1}, None),
+    ],
+)
+def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[str, int], part: float | None) -> None:
+    """Each of two lines has one access of 128 threads in eight iterations."""
+    steps = [
+        SimpleNamespace(index=index, kind=kind, source_place=f"k.py:{index + 3}")
+        for index, kind in enumerate(["global_load", "global_store"])
+    ]
+    model: Any = SimpleNamespace(
+        steps=steps,
+        visits={0: 8, 1: 8},
+        operations=SimpleNamespace(accessed_elements=sizes),
+        traffic=SimpleNamespace(active_lanes=lanes),
+        sample=SimpleNamespace(loaded=SimpleNamespace(threads=128), ctas=[0]),
+    )
+    assert launch_causes._part_in_bounds(model) == part
