@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from saved import ROOT
 
+from artifact_inspector.execution import cta_order as cta_order_module
 from artifact_inspector.execution.cta_order import CtaOrder, ReadBox, find_cta_order
 from artifact_inspector.execution.interpreter import footprints as footprints_module
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess, Footprints
@@ -56,7 +57,11 @@ def test_each_cta_reads_its_row_of_a_and_its_column_of_b() -> None:
     assert [cta.tile for cta in order.ctas[:9]] == [(n, 0) for n in range(8)] + [(0, 1)]
 
 
-def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is() -> None:
+@pytest.mark.parametrize("most_intervals", [1 << 20, 1])
+def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is(
+    most_intervals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cta_order_module, "_MOST_INTERVALS", most_intervals)
     launch = KernelLaunch((2, 1, 1), {"a_ptr": Tensor((1 << 20, 1 << 12), "fp16", pointer=1 << 40)})
     footprints = Footprints(launch)
     lanes = (1 << 40) + 16 * np.arange(128)
