@@ -147,11 +147,13 @@ class _TensorPortion:
     def finish(self, ctas: IntArray) -> None:
         """Record what each CTA of the portion has read."""
         if self.sector_codes:
-            codes = sorted_distinct(np.concatenate(self.sector_codes))
-            rows, sectors = codes // self.sector_count, codes % self.sector_count
-            for row in sorted_distinct(rows).tolist():
-                first, last = np.searchsorted(rows, [row, row + 1]).tolist()
-                runs, base = intervals_of(sectors[first:last]), sectors[first : first + 1]
+            codes, self.sector_codes = np.concatenate(self.sector_codes), []
+            codes, first = sorted_distinct(codes), 0
+            while first < len(codes):
+                row = int(codes[first]) // self.sector_count
+                last = int(np.searchsorted(codes, (row + 1) * self.sector_count))
+                sectors, first = codes[first:last] - row * self.sector_count, last
+                runs, base = intervals_of(sectors), sectors[:1]
                 pattern = self._interval_pattern(Intervals(runs.starts - base, runs.stops - base))
                 self.entries.append((np.array([row]), base, pattern))
         if not self.entries:
