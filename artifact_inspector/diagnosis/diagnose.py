@@ -105,7 +105,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         attributions,
         key=lambda attribution: (
             _rank(attribution, has_time=model.time is not None),
-            -_urgency(attribution, attributions),
+            -urgency_of(attribution, attributions),
         ),
     )
     notes_of = [explain_order(attribution, ordered[0]) for attribution in ordered[:MOST_CAUSES]]
@@ -170,11 +170,15 @@ def _rank(one: Attribution, *, has_time: bool) -> int:
     return 0 if one.kind is CauseKind.SMALL_LAUNCH else 1
 
 
-def _urgency(one: Attribution, attributions: Sequence[Attribution] = ()) -> float:
+def urgency_of(one: Attribution, attributions: Sequence[Attribution] = ()) -> float:
     """The weight that orders causes: less for those that the repair of another one often removes as well.
 
     Fewer loads and fewer live values shorten waits.
     """
+    if one.kind is CauseKind.OCCUPANCY:  # narrow loads take registers for their addresses
+        least = one.weight * _WAIT_URGENCY
+        if any(other.kind is CauseKind.NARROW_ACCESS and other.weight >= least for other in attributions):
+            return least * _GENERIC_URGENCY
     if one.kind.is_generic:
         return one.weight * _GENERIC_URGENCY
     if one.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
@@ -194,7 +198,7 @@ def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attributi
     first, others = ordered[0], [one for one in ordered[1:] if not one.kind.is_generic]
     if not others or first.share is None or (second := others[0]).share is None or second.line == first.line:
         return ""
-    is_equal = _urgency(second, attributions) >= _urgency(first, attributions) - TIE
+    is_equal = urgency_of(second, attributions) >= urgency_of(first, attributions) - TIE
     if not is_equal and not (first.kind.is_generic and second.share >= LEAST_SHARE):
         return ""
     word = "as large" if is_equal else "also"

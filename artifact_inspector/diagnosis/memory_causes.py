@@ -24,6 +24,8 @@ LEAST_EXCESS = 1.5
 """Factor over the ideal from which wavefronts, sectors or bytes are excessive."""
 LEAST_LINE_EXCESS = 4.0
 """The same for cache lines on AMD, which other accesses may use."""
+LEAST_COPY = 4
+"""Bytes of the narrowest asynchronous copy (PTX ISA, cp.async): narrower loads of operands are not pipelined."""
 WIDEST_ACCESS = 16
 """Bytes that a thread accesses by the widest instruction."""
 _ADDRESS_FRACTION = 0.5
@@ -82,6 +84,10 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
     for line, steps in group_by_line(model, lambda step: step.kind in (*_READS, "global_store")).items():
         excess = _sector_excess(model, steps)
         if excess < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS):
+            width = _bytes_per_lane(model, steps)
+            is_operand = model.operations.multiplies_at(line) and not model.is_amd
+            if is_operand and 0 < width < LEAST_COPY <= width * _elements_per_thread(model, line):
+                yield _attribute_narrow(model, line, steps, width)
             continue
         if _shares_sectors(model, steps):
             yield from _access_in_pieces(model, line, steps)
@@ -118,9 +124,7 @@ def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
 
 def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
     """Accesses that use their sectors together: each one to many lines, or to few bytes of each thread."""
-    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
-    size = _total(model.counters.bytes_requested, steps)
-    width = size / lanes if lanes else 0.0
+    size, width = _total(model.counters.bytes_requested, steps), _bytes_per_lane(model, steps)
     excess = sum(model.traffic.requested_lines.get(step.index, 0) for step in steps) * LINE / max(1, size)
     # the widest access of each thread explains some of the excess
     least = max(LEAST_LINE_EXCESS, LEAST_EXCESS * WIDEST_ACCESS / max(1.0, width))
@@ -131,11 +135,20 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
         yield _attribute_narrow(model, line, steps, width)
 
 
+def _bytes_per_lane(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
+    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
+    return _total(model.counters.bytes_requested, steps) / lanes if lanes else 0.0
+
+
+def _elements_per_thread(model: LaunchModel, line: str) -> float:
+    operations = model.operations
+    return operations.accessed_elements.get(line, operations.most_elements or 1) / model.sample.loaded.threads
+
+
 def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep], width: float) -> Attribution:
     """Accesses of `width` bytes per thread: wide ones need fewer instructions, and one address for all their bytes."""
     reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"
-    elements_per_thread = (model.operations.most_elements or 1) / model.sample.loaded.threads
-    most = min(WIDEST_ACCESS, width * elements_per_thread)
+    most = min(WIDEST_ACCESS, width * _elements_per_thread(model, line))
     addresses = [s for s in _steps_of_lines(model, steps) if not s.kind and not is_float_arithmetic(s)]
     left = 1.0 if line in model.chasing_lines or model.operations.gathers(line) else width / max(width, most)
     fractions = dict.fromkeys((step.index for step in (*steps, *addresses)), left)
@@ -145,7 +158,9 @@ def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep
         contiguous = with_contiguous_accesses(sample, indices)
         return replace(without_work(contiguous, fractions), traffic=contiguous.traffic)
 
-    return attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason)
+    is_copied = width < LEAST_COPY <= most and model.operations.multiplies_at(line)
+    released = frozenset(s.index for s in steps if s.kind == "global_load" and is_copied)
+    return attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
 
 
 def _attribute_separate(model: LaunchModel, line: str, steps: Sequence[ProgramStep], pieces: str) -> Attribution:

@@ -53,8 +53,11 @@ def test_wide_accesses_need_fewer_addresses(
     """As many fewer as elements of a thread fit into 16 B, unless loaded values decide where they are."""
     fractions: dict[int, float] = {}
 
-    def report(model: Any, kind: Any, line: str, repair: Any, steps: Any, reason: str) -> str:
+    def report(
+        model: Any, kind: Any, line: str, repair: Any, steps: Any, reason: str, *, released: frozenset[int]
+    ) -> str:
         fractions.update(steps)
+        assert released == ({0} if left < 1 else set())  # at 4 B and more, the operand is copied ahead
         return reason
 
     monkeypatch.setattr(memory_causes, "attribute_repair", report)
@@ -62,7 +65,12 @@ def test_wide_accesses_need_fewer_addresses(
         SimpleNamespace(index=index, kind=kind, opcode=opcode, source_place="k.py:3")
         for index, (kind, opcode) in enumerate([("global_load", "LDG.E.U16"), ("", "IADD3"), ("", "FMUL")])
     )
-    operations = SimpleNamespace(most_elements=elements, gathers=lambda line: gathers)
+    operations = SimpleNamespace(
+        accessed_elements={"k.py:3": elements},
+        most_elements=8192,
+        gathers=lambda line: gathers,
+        multiplies_at=lambda line: not gathers,
+    )
     model: Any = SimpleNamespace(
         steps=(access, address, product),
         counters=SimpleNamespace(warps_executed=[4, 4, 4]),

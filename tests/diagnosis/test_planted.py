@@ -167,10 +167,10 @@ def test_lines_of_their_own_and_divisions_outside_of_loops_are_named(name: str, 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", _Seventh.PAIRS)
 def test_every_problem_of_the_seventh_set_is_named_first(name: str, tmp_path: Path) -> None:
-    if name in {"greedy", "transformed"}:
+    if name in {"greedy", "transformed", "smoothed"}:
         pytest.skip("another cause is first, or the prediction does not see the problem (docs/lab/diagnosis.md)")
-    if name in {"recurrence", "causal", "smoothed", "neurons", "routed", "vocabulary"}:
-        pytest.skip("the first run was cut off before both kernels were diagnosed")
+    if name in {"recurrence", "causal"}:
+        pytest.skip("its simulation takes longer than a minute")
     _check_pair(name, "sm_90", tmp_path, _Seventh)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.diagnose import explain_order, name_second
+from artifact_inspector.diagnosis.diagnose import explain_order, name_second, urgency_of
 
 FIRST = Attribution(CauseKind.UNCOALESCED, "k.py:3", 0.2, 0.2, "r")
 
@@ -52,7 +52,18 @@ def test_a_single_cause_has_no_equal() -> None:
 @pytest.mark.parametrize(("share", "note"), [(0.06, "; also: k.py:4 (6%), every iteration masks"), (0.04, "")])
 def test_a_generic_cause_comes_with_the_first_specific_one(share: float, note: str) -> None:
     first = Attribution(CauseKind.OCCUPANCY, None, 0.4, 0.4, "r")
-    generic = Attribution(CauseKind.NARROW_ACCESS, "k.py:2", 0.2, 0.2, "r")
+    generic = Attribution(CauseKind.TAIL_WAVE, None, 0.2, 0.2, "r")
     specific = Attribution(CauseKind.MASKS, "k.py:4", share, share, "every iteration masks; do not")
     ordered = [first, generic, specific]
     assert name_second(ordered, ordered) == note
+
+
+@pytest.mark.parametrize(
+    ("share", "order"), [(0.3, ["narrow-access", "occupancy"]), (0.15, ["occupancy", "narrow-access"])]
+)
+def test_narrow_accesses_come_before_the_occupancy_that_they_lower(share: float, order: list[str]) -> None:
+    causes = [
+        Attribution(CauseKind.OCCUPANCY, None, 0.4, 0.4, "r"),
+        Attribution(CauseKind.NARROW_ACCESS, "k.py:2", share, share, "r"),
+    ]
+    assert [one.kind.value for one in sorted(causes, key=lambda one: -urgency_of(one, causes))] == order
