@@ -187,7 +187,7 @@ class PredictedRegister(NamedTuple):
 def with_cta_numbers(value: Register, shape: tuple[int, int]) -> Register:
     """A register that differs between lanes as an affine value, if it is one: iterations add to the numbers of CTAs."""
     if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.shape == (1, shape[1]):
-        return AffineValue(np.zeros((shape[0], 1), np.int64), value)
+        return AffineValue(np.zeros((shape[0], 1), np.int64), value.astype(np.int64, copy=False))
     return value if isinstance(value, LanePartition) else in_affine_form(value, shape)
 
 
