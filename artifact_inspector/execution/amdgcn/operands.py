@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from artifact_inspector.execution.interpreter.affine import is_bool_array
 from artifact_inspector.execution.interpreter.conversions import to_number, truncate
 from artifact_inspector.execution.interpreter.lane_partition import LanePartition, Register, materialize
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -206,7 +207,7 @@ def _kept_mask(machine: Machine, low: Register, high: Register) -> Value:
     if kept is not None and kept[0] is low and kept[1] is high:
         return kept[2]
     mask = _unpack_value(machine, materialize(low), materialize(high))
-    if isinstance(mask, np.ndarray):
+    if is_bool_array(mask):
         _keep_mask(machine, low, high, mask)
     return mask
 
