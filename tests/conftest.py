@@ -34,6 +34,22 @@ for _name, _handler in (("SIGHUP", signal.SIG_DFL), ("SIGINT", signal.default_in
 
 _OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+)/(\w*)")
 LONGEST = (
+    "tests/unit/test_memory_checks.py",
+    "tests/diagnosis/test_planted.py",
+    "tests/fuzz/test_untrusted_table.py",
+    "tests/unit/test_execution_trips.py",
+    "tests/unit/test_untrusted.py",
+    "tests/unit/test_reproducer.py",
+    "tests/unit/test_serving_bounds.py",
+    "tests/unit/test_containers.py",
+    "tests/diagnosis/test_source_edits.py",
+    "tests/unit/test_value_checks.py",
+    "tests/oracle/test_time.py",
+    "tests/corpus/test_breaks.py",
+    "tests/unit/test_seeded_memory_errors.py",
+    "tests/diagnosis/test_tile_axes.py",
+    "tests/fuzz/test_surfaces.py",
+    "tests/oracle/test_regret.py",
     "tests/libraries/test_capture_libraries.py",
     "tests/unit/test_capture.py",
     "tests/test_docs.py",

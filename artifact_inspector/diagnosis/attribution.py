@@ -131,11 +131,11 @@ def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[
         for repair in repairs:
             assert repair is not None
             sample = repair(sample)
-        released = frozenset().union(*(one.released for one in group))
+        released = frozenset().union(*(member.released for member in group))
         share = _share_of(model, sample, released)
         urgency = first.weight / first.share if first.share else 1.0
         weight = min(1.0, sum(one.weight for one in group)) if share is None else share * urgency
-        lines = tuple(dict.fromkeys(one.line for one in group if one.line not in (None, first.line)))
+        lines = tuple(dict.fromkeys(member.line for member in group if member.line not in (None, first.line)))
         issued = min(1.0, sum(one.issued for one in group))
         joined.append(replace(first, share=share, weight=weight, issued=issued, more_lines=lines))
     return joined

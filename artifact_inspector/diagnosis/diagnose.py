@@ -111,7 +111,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     notes_of = [explain_order(attribution, ordered[0]) for attribution in ordered[:MOST_CAUSES]]
     if model.time is not None:
         notes_of[:1] = [name_second(attributions, ordered)] if ordered else []
-    causes = tuple(one.as_cause(note) for one, note in zip(ordered, notes_of, strict=False))
+    causes = tuple(attribution.as_cause(note) for attribution, note in zip(ordered, notes_of, strict=False))
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)

@@ -123,8 +123,8 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         divides=frozenset(_dividing_lines(values)),
         dot_tile=_dot_tile(function, module),
         grows_tile=_grows_tile(function),
-        converts_bytes=frozenset(_byte_conversion_lines(function, module)) - set(_mixed_operands(module, values)),
-        converts_doubles=frozenset(_byte_conversion_lines(function, module, lambda types: "f64" in types)),
+        converts_bytes=frozenset(_conversion_lines(function, module)) - set(_mixed_operands(module, values)),
+        converts_doubles=frozenset(_conversion_lines(function, module, lambda types: "f64" in types)),
         needed_reductions=frozenset(_needed_reductions(values)),
         wide_dots=dict(_wide_dots(module, values)),
         dot_operands=_dot_operands(values),
@@ -284,11 +284,11 @@ def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:
         if line is None or not types:
             continue
         computes = name in ("arith.muli", "tt.mulhiui", *DIVISIONS) and types[-1].element == "i64"
-        if computes or (name in CONVERSIONS and any(one.element == "i64" for one in types)):
+        if computes or (name in CONVERSIONS and any(tile.element == "i64" for tile in types)):
             yield line
 
 
-def _byte_conversion_lines(
+def _conversion_lines(
     function: Function,
     module: Module,
     accepts: Callable[[set[str]], bool] = lambda elements: not elements <= {"f16", "bf16", "f32"},
@@ -297,7 +297,7 @@ def _byte_conversion_lines(
         line = _line_of(instruction)
         if line is None or instruction.opcode not in CONVERSIONS:
             continue
-        if accepts({one.element for one in _types(instruction, module)}):
+        if accepts({tile.element for tile in _types(instruction, module)}):
             yield line
 
 

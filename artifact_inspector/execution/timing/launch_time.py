@@ -174,7 +174,7 @@ def find_bounds(
 def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> GpuModel:
     """A GPU for times: its device memory is as fast as for a launch that fetches and writes back so many bytes.
 
-    Device memory moves the sectors that it is asked for, however they are scattered, as Nsight Compute counts them.
+    Device memory moves the requested sectors, however they are scattered, as Nsight Compute counts them.
     """
     timing = gpu_model.timing
     share_lost = 2 * (timing.dram_read_share - timing.dram_share) * written / max(1.0, written + fetched)
