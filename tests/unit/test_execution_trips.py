@@ -260,7 +260,7 @@ def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
 
 
 @pytest.mark.parametrize(
-    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+    "ctas", [pytest.param(1, marks=pytest.mark.exhaustive), 2, pytest.param(MANY, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+    "ctas", [pytest.param(1, marks=pytest.mark.exhaustive), 2, pytest.param(MANY, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("name", REFUSING)
 def test_what_cannot_be_proven_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +328,7 @@ TILES = """
 
 
 @pytest.mark.parametrize(
-    "ctas", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(MANY, marks=pytest.mark.long)]
+    "ctas", [pytest.param(1, marks=pytest.mark.exhaustive), 2, pytest.param(MANY, marks=pytest.mark.long)]
 )
 def test_most_trips_of_every_tile_run_side_by_side(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(TILES, ctas, LoopAccelerator(), monkeypatch)
