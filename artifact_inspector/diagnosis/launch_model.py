@@ -24,7 +24,7 @@ from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
 from artifact_inspector.execution.timing.launch_time import (
     at_clock,
-    matrix_share,
+    launch_clock,
     share_written_back,
     with_launch_timing,
 )
@@ -35,7 +35,6 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import occupancy_of
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_cubin, read_function_code
-from artifact_inspector.hardware.products import clock_of
 from artifact_inspector.hardware.targets import Target, parse_target
 
 _SCALED_COUNTERS = (
@@ -97,9 +96,7 @@ class TimeModel:
 
     def microseconds(self, sample: LaunchSample, cycles: float) -> float:
         """The time of a launch that takes some cycles, as Nsight Compute's `gpu__time_duration`."""
-        return cycles / clock_of(self.gpu.name, matrix_share(sample, self.terms(sample), cycles)) + (
-            self.gpu.timing.launch_us
-        )
+        return cycles / launch_clock(self.gpu, sample, self.terms(sample), cycles) + self.gpu.timing.launch_us
 
     def overlap(self, sample: LaunchSample) -> float | None:
         """Share of the cycles in which others work while a warp waits for global memory; None without such waits."""
@@ -243,8 +240,8 @@ def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
     share = share_written_back(written, time.gpu.l2_bytes)
     gpu = with_launch_timing(time.gpu, sum(fetched.values()) or read, written * share)
     time = replace(time, gpu=gpu, traffic=SharedTraffic(fetched, share))
-    busy = matrix_share(sample, time.terms(sample), time.score(sample))
-    return replace(time, gpu=at_clock(gpu, clock_of(gpu.name, busy))) if busy else time
+    clocked = at_clock(gpu, launch_clock(gpu, sample, time.terms(sample), time.score(sample)))
+    return time if clocked is gpu else replace(time, gpu=clocked)
 
 
 def _time_model(

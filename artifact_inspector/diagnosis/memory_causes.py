@@ -94,7 +94,7 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
             continue
         if line in model.chasing_lines:
             continue  # the chain of loads scatters them
-        yield _attribute_separate(model, line, steps, f"{'cache lines' if model.is_amd else 'sectors'}, {excess:.1f}")
+        yield _attribute_separate(model, line, steps, "cache lines" if model.is_amd else "sectors", f"{excess:.1f}")
 
 
 def _sector_excess(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
@@ -129,7 +129,7 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
     # the widest access of each thread explains some of the excess
     least = max(LEAST_LINE_EXCESS, LEAST_EXCESS * WIDEST_ACCESS / max(1.0, width))
     if excess >= least and not model.is_amd and line not in model.chasing_lines:
-        yield _attribute_separate(model, line, steps, f"cache lines, {excess:.0f}")
+        yield _attribute_separate(model, line, steps, "cache lines", f"{excess:.0f}")
         return
     if width < WIDEST_ACCESS:
         yield _attribute_narrow(model, line, steps, width)
@@ -163,10 +163,12 @@ def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep
     return attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
 
 
-def _attribute_separate(model: LaunchModel, line: str, steps: Sequence[ProgramStep], pieces: str) -> Attribution:
-    """Accesses of neighbouring threads to separate `pieces`: what they are, and how many for each contiguous one."""
+def _attribute_separate(
+    model: LaunchModel, line: str, steps: Sequence[ProgramStep], unit: str, factor: str
+) -> Attribution:
+    """Accesses of neighbouring threads to separate sectors or cache lines, by their factor over contiguous ones."""
     reason = (
-        f"neighbouring threads access separate {pieces} times as many as contiguous ones; "
+        f"neighbouring threads access separate {unit}, {factor} times as many as contiguous ones; "
         "let them access neighbouring elements"
     )
     indices = [step.index for step in steps]

@@ -196,9 +196,19 @@ def matrix_share(sample: LaunchSample, terms: Mapping[str, float], cycles: float
     return min(1.0, terms.get("tensor", 0.0) / cycles) if has_products else 0.0
 
 
+def launch_clock(gpu_model: GpuModel, sample: LaunchSample, terms: Mapping[str, float], cycles: float) -> float:
+    """The clock of the multiprocessors in MHz, which matrix products lower."""
+    return clock_of(gpu_model.name, matrix_share(sample, terms, cycles))
+
+
 def at_clock(gpu_model: GpuModel, megahertz: float) -> GpuModel:
-    """A GPU whose multiprocessors have another clock: memory keeps its own, so that it does more in each cycle."""
+    """A GPU whose multiprocessors have another clock: memory keeps its own, so that it does more in each cycle.
+
+    With its own clock it is the same object.
+    """
     timing, gain = gpu_model.timing, clock_of(gpu_model.name, 0.0) / megahertz
+    if gain == 1.0:
+        return gpu_model
     return replace(
         gpu_model,
         dram_bytes_per_cycle=gpu_model.dram_bytes_per_cycle * gain,
@@ -253,9 +263,9 @@ class _TimeModel:
     def _at_its_clock(self, sample: LaunchSample, costs: CtaCosts) -> tuple[_TimeModel, float]:
         """The model at the clock that matrix products leave, and this clock in MHz."""
         score, terms, _ = score_launch(sample, costs, self.controls, self.gpu_model, self.resident_limit)
-        share = matrix_share(sample, terms, score)
-        megahertz = clock_of(self.gpu_model.name, share)
-        return (replace(self, gpu_model=at_clock(self.gpu_model, megahertz)) if share else self), megahertz
+        megahertz = launch_clock(self.gpu_model, sample, terms, score)
+        gpu_model = at_clock(self.gpu_model, megahertz)
+        return (self if gpu_model is self.gpu_model else replace(self, gpu_model=gpu_model)), megahertz
 
     def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
         ctas = None
