@@ -62,6 +62,10 @@ def _own(signature: str, constants: str, options: str) -> Kernel:
     return Kernel(HERE / "unseen_kernels.py", signature, constants, options)
 
 
+def _third(signature: str, constants: str, options: str) -> Kernel:
+    return Kernel(HERE / "third_kernels.py", signature, constants, options)
+
+
 def _library(package: str, path: str, signature: str, constants: str, options: str) -> Kernel:
     spec = find_spec(package)
     assert spec is not None
@@ -248,5 +252,48 @@ KERNELS: Mapping[str, Kernel] = {
         "q:*bf16:16 k:*bf16:16 g:*fp32:16 A:*fp32:16 scale:fp32 T:i32",
         "cu_seqlens=None chunk_indices=None H=4 K=64 BT=64 BC=16 BK=64 IS_VARLEN=False",
         "num_warps=1 num_stages=2",
+    ),
+    "geglu_gemm": _third(
+        "x_ptr:*bf16:16 g_ptr:*bf16:16 u_ptr:*bf16:16 y_ptr:*bf16:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=128 BN=64 BK=64",
+        "num_warps=4 num_stages=3",
+    ),
+    "mla_decode": _third(
+        "q_ptr:*bf16:16 c_ptr:*bf16:16 o_ptr:*bf16:16 length:i32:16 scale:fp32",
+        "HEADS=16 DIM=256 ROPE=64 BLOCK=32",
+        "num_warps=4 num_stages=2",
+    ),
+    "chunk_state": _third(
+        "b_ptr:*bf16:16 x_ptr:*bf16:16 a_ptr:*fp32:16 s_ptr:*fp32:16 L:i32:16",
+        "BL=32 STATE=128 DIM=64",
+        "num_warps=4 num_stages=3",
+    ),
+    "topk_router": _third(
+        "logits_ptr:*fp32:16 weight_ptr:*fp32:16 index_ptr:*i32:16 tokens:i32:16",
+        "BM=16 EXPERTS=128 TOP=4",
+        "num_warps=4",
+    ),
+    "cumsum_rows": _third("x_ptr:*fp16:16 y_ptr:*fp32:16 T:i32:16", "BLOCK=1024", "num_warps=4"),
+    "group_quantize": _third("x_ptr:*bf16:16 q_ptr:*i8:16 s_ptr:*fp32:16 N:i32:16", "BM=32 GROUP=128", "num_warps=4"),
+    "gemv_rows": _third(
+        "w_ptr:*fp16:16 x_ptr:*fp16:16 y_ptr:*fp16:16 N:i32:16 K:i32:16", "BN=16 BK=512", "num_warps=4 num_stages=2"
+    ),
+    "gemm_tn": _third(
+        "a_ptr:*fp16:16 b_ptr:*fp16:16 c_ptr:*fp32:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=128 BN=128 BK=64",
+        "num_warps=8 num_stages=3",
+    ),
+    "loss_backward": _third(
+        "logits_ptr:*bf16:16 label_ptr:*i64:16 lse_ptr:*fp32:16 V:i32:16 scale:fp32", "BLOCK=4096", "num_warps=8"
+    ),
+    "csr_sum": _third(
+        "row_ptr:*i32:16 col_ptr:*i32:16 value_ptr:*fp32:16 x_ptr:*fp16:16 y_ptr:*fp32:16 D:i32:16",
+        "BLOCK=256 NNZ=16",
+        "num_warps=4 num_stages=2",
+    ),
+    "w8a8_gemm": _third(
+        "a_ptr:*i8:16 b_ptr:*i8:16 sa_ptr:*fp32:16 sb_ptr:*fp32:16 c_ptr:*bf16:16 M:i32:16 N:i32:16 K:i32:16",
+        "BM=128 BN=128 BK=64",
+        "num_warps=4 num_stages=3",
     ),
 }
