@@ -8,7 +8,7 @@ from artifact_inspector.comparison.fact_pair import SIDES, FactPair, State
 from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
-from artifact_inspector.vocabulary import finding_facts, kernel_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import is_loop_name
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
@@ -27,6 +27,9 @@ EXCHANGES = frozenset(
     for role in (SharedRole.CONVERSION, SharedRole.REDUCTION, SharedRole.SCAN)
 )
 """Shared memory through which warps exchange values, with barriers around it."""
+SHARED_ACCESSES = frozenset({file_facts.shared_loads.key, file_facts.shared_stores.key})
+_COUNTED = COUNTS | {Category.IN_FLIGHT, Category.BARRIERS}
+"""Categories of figures that decide nothing by themselves where they change little."""
 
 
 def consequence_of(fact: FactPair) -> Consequence:
@@ -36,7 +39,7 @@ def consequence_of(fact: FactPair) -> Consequence:
         return row.costs(fact.left, fact.right)
     if row in (finding_facts.findings, finding_facts.findings_on_registers):
         return _worst_rule(fact)
-    if fact.key in EXCHANGES and _is_doubled(fact.left, fact.right):
+    if fact.key in EXCHANGES | SHARED_ACCESSES and _is_doubled(fact.left, fact.right):
         return Consequence.EXCHANGE
     return Category(fact.category).consequence
 
@@ -55,18 +58,26 @@ def _worst_rule(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for the most important; an exchange that both have comes after occupancy, a small spill with it."""
+    """0 for the most important; an exchange that both have comes after occupancy, its accesses last."""
     consequence = consequence_of(fact)
-    if fact_of(fact.key, fact.region) is kernel_facts.spills:
-        left, right = fact.left or 0, fact.right or 0
-        is_small = isinstance(left, int) and isinstance(right, int) and abs(right - left) <= SMALL_SPILL
-        return (Consequence.OCCUPANCY if is_small else consequence).rank
+    if is_small_spill(fact):
+        return Consequence.OCCUPANCY.rank
+    if fact.key in SHARED_ACCESSES:
+        return Consequence.OTHER.rank
     is_common = consequence is Consequence.EXCHANGE and fact.state is not State.ONE_SIDED
     return Consequence.ORDER.rank if is_common else consequence.rank
 
 
+def is_small_spill(fact: FactPair) -> bool:
+    """Whether a fact is the spills of a kernel, and they change by four registers at most."""
+    if fact_of(fact.key, fact.region) is not kernel_facts.spills:
+        return False
+    left, right = fact.left or 0, fact.right or 0
+    return isinstance(left, int) and isinstance(right, int) and abs(right - left) <= SMALL_SPILL
+
+
 def is_minor(fact: FactPair) -> bool:
-    """Whether a fact decides nothing by itself: it is free, or a mean width or count changed by at most a tenth."""
+    """Whether a fact decides nothing by itself: it is free, or a width, count or share changed by at most a tenth."""
     if fact.price is not None:
         return abs(fact.price - 1) <= FREE_WITHIN
     left, right = fact.left, fact.right
@@ -77,12 +88,13 @@ def is_minor(fact: FactPair) -> bool:
             return False
         left, right = means
     elif (
-        (fact.category not in COUNTS and fact.unit != Unit.PERCENT)
+        (fact.category not in _COUNTED and fact.unit != Unit.PERCENT)
         or not isinstance(left, int | float)
         or not isinstance(right, int | float)
     ):
         return False
-    return abs(right - left) <= MINOR_SHARE * max(abs(left), abs(right))
+    is_overlap = fact.category == Category.IN_FLIGHT and fact.unit == Unit.PERCENT
+    return abs(right - left) <= MINOR_SHARE * (100 if is_overlap else max(abs(left), abs(right)))
 
 
 def differing_facts(facts: Iterable[FactPair]) -> tuple[FactPair, ...]:

@@ -140,7 +140,7 @@ class Change:
         if not failing:
             return None
         by_key = {headline.fact.key: headline for headline in self.headlines}
-        plain = Headline(failing[0], describe_decisive(failing[0], self.facts), None, "", "")
+        plain = Headline(failing[0], describe_decisive(failing[0], self.facts, failing[0].region), None, "", "")
         return by_key.get(failing[0].key, plain)
 
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:

@@ -8,26 +8,38 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.access.load_widths import MAX_BYTES, LoadWidth
 from artifact_inspector.comparison.cause import lines_of
-from artifact_inspector.comparison.consequence import COUNTS, consequence_of, differing_facts, is_minor, rank_of
+from artifact_inspector.comparison.consequence import (
+    COUNTS,
+    EXCHANGES,
+    consequence_of,
+    differing_facts,
+    is_minor,
+    is_small_spill,
+    rank_of,
+)
 from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.line_changes import count_barriers
+from artifact_inspector.comparison.line_changes import count_by_line
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.sign import ENOUGH_WARPS, ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, find_dots, find_findings
-from artifact_inspector.model import Consequence, Resource, Stage
+from artifact_inspector.model import Consequence, EventKind, Resource, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
-from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
+from artifact_inspector.vocabulary.names import STEPS, is_loop_name, name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
-from artifact_inspector.vocabulary.value_reading import compare_widths, read_matrix, read_matrix_names, read_widths
+from artifact_inspector.vocabulary.value_reading import (
+    MINOR_SHARE,
+    compare_widths,
+    read_matrix,
+    read_matrix_names,
+    read_widths,
+)
 
 _FIRST_DIFFERENCE = "first difference in "
-_OF_BINARY = (Category.SPILLS, Category.REGISTERS, Category.OCCUPANCY)
-"""Categories of facts that the last compiler decides."""
 SAME_SHARE = 0.01
 """Relative change of a number of instructions up to which a stage is the same program."""
 MAX_ORIGINS = 2
@@ -38,6 +50,13 @@ _FINDINGS_OF_FACTS = {
     Consequence.OCCUPANCY: {"AI008"},
 }
 """Findings whose lines explain a fact of the kernel as a whole."""
+_KINDS = {
+    file_facts.barriers.key: EventKind.BARRIER,
+    region_facts.barriers.key: EventKind.BARRIER,
+    file_facts.shared_loads.key: EventKind.SHARED_LOAD,
+    file_facts.shared_stores.key: EventKind.SHARED_STORE,
+}
+"""Key of a count → the instructions whose lines explain it."""
 _PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
@@ -46,7 +65,7 @@ class Headline(NamedTuple):
 
     fact: FactPair
     phrase: str
-    """What changed: `the pipeline of loop1 drains every iteration (wait depth 4 → 0)`."""
+    """What changed: `the pipeline of the loop at matmul.py:81 drains every iteration (wait depth 4 → 0)`."""
     source: str | None
     """`matmul.py:81`; None where no line is known."""
     reason: str
@@ -61,7 +80,7 @@ class Headline(NamedTuple):
 
     def describe(self, lead: str) -> str:
         """The sentence with another lead than the fact's direction."""
-        location = "" if self.source is None else f", at {self.source}"
+        location = "" if self.source is None or self.source in self.phrase else f", at {self.source}"
         reason = f", because {self.reason}" if self.reason else ""
         origin = f"; {self.origin}" if self.origin else ""
         price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
@@ -111,14 +130,21 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     values = [value for share in shares for value in (share.left, share.right)]
     have_enough = bool(values) and all(isinstance(value, int | float) and value > ENOUGH_WARPS for value in values)
 
+    scratch = (region_facts.scratch_loads, region_facts.scratch_stores)
+    has_scratch = any(is_loop_name(fact.region) and fact_of(fact.key, fact.region) in scratch for fact in facts)
+
     def is_cheap(fact: FactPair) -> tuple[bool, bool]:
         is_size = fact.category == Category.SHARED and consequence_of(fact) is Consequence.OTHER
-        return fact.category in COUNTS or (is_size and is_known), have_enough and fact.category == Category.OCCUPANCY
+        is_count = fact.category in COUNTS and consequence_of(fact) is not Consequence.EXCHANGE
+        is_cheap_spill = is_small_spill(fact) and not has_scratch  # outside of loops
+        is_cheap_size = is_size and is_known
+        return is_count or is_cheap_size or is_cheap_spill, have_enough and fact.category == Category.OCCUPANCY
 
     signed.sort(key=is_cheap)
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
         signed[:0] = filter(None, [_find_other_unit(facts)])
     signed.sort(key=_is_outweighed_by(signed))
+    signed.sort(key=_is_less_than_bytes(signed))
     headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
     better = [fact for fact in signed if fact.direction is Sign.BETTER][:1]
     selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values()), *better))
@@ -132,6 +158,28 @@ def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
     }
     largest = max(factors, key=factors.__getitem__) if facts and id(facts[0]) in factors else None
     return lambda fact: largest is not None and id(fact) != largest
+
+
+def _is_less_than_bytes(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
+    """Sorts bytes in flight first, if those of all blocks together change against the number of blocks that decides.
+
+    More blocks serve to have more bytes in flight.
+    """
+    blocks, loads = (
+        next((fact for fact in facts if fact_of(fact.key, fact.region) is definition), None)
+        for definition in (kernel_facts.blocks, region_facts.bytes_in_flight)
+    )
+    is_lead = False
+    if blocks is not None and loads is not None and facts[0].category == Category.OCCUPANCY and facts[0].price is None:
+        left, right = (
+            b * n if isinstance(b, int) and isinstance(n, int) else 0
+            for b, n in zip((blocks.left, blocks.right), (loads.left, loads.right), strict=True)
+        )
+        change = Sign.BETTER if right > left else Sign.WORSE
+        is_lead = loads.direction is change is not facts[0].direction and abs(right - left) > MINOR_SHARE * max(
+            left, right
+        )
+    return lambda fact: is_lead and fact is not loads
 
 
 def _find_other_unit(facts: Sequence[FactPair]) -> FactPair | None:
@@ -154,13 +202,33 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
             reason = ""  # it explains the old kernel, or both
     if consequence_of(fact) is Consequence.SPILLS and source is None and fact.direction is Sign.WORSE:
         source, reason = _find_loads_that_spill(facts, right)
-    location = None if right.program is None else right.program.location
-    if source is None and fact.region in kernels.lines and location is not None:
-        source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
+    loop = _locate_region(fact.region, kernels)
     origin = _describe_origin(kernels.differences, kernels.first_difference)
-    if Category(fact.category) in _OF_BINARY and _FIRST_DIFFERENCE in origin:
+    if _FIRST_DIFFERENCE in origin:
         origin += _describe_counts(facts, kernels.first_difference)
-    return Headline(fact, describe_decisive(fact._replace(price=None), facts), source, reason, origin)
+    has_loops = any(map(is_loop_name, kernels.lines))
+    place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"
+    phrase = describe_decisive(fact._replace(price=None), facts, _name_region(fact.region, place) if has_loops else "")
+    return Headline(fact, phrase, source or loop, reason, origin)
+
+
+def _locate_region(region: str, kernels: ComparedKernels) -> str | None:
+    """`matmul.py:81`; None if no line is known."""
+    file = _file_of(kernels.right)
+    return f"{file}:{kernels.lines[region]}" if file and region in kernels.lines else None
+
+
+def _file_of(kernel: KernelFacts) -> str:
+    """`matmul.py`; empty if unknown."""
+    location = None if kernel.program is None else kernel.program.location
+    return "" if location is None else base_name(location.file)
+
+
+def _name_region(region: str, place: str | None) -> str:
+    """A region in a sentence: `the loop at matmul.py:81`; empty for a kernel as a whole."""
+    if not is_loop_name(region):
+        return "code outside of loops" if region else ""
+    return region if place is None else f"the loop at {place}"
 
 
 def _find_loads_that_spill(facts: Sequence[FactPair], kernel: KernelFacts) -> tuple[str | None, str]:
@@ -170,13 +238,19 @@ def _find_loads_that_spill(facts: Sequence[FactPair], kernel: KernelFacts) -> tu
     copies = next((fact for fact in facts if fact_of(fact.key, fact.region) is file_facts.copy_widths), None)
     if loads is None or (kinds is None and (copies is None or copies.right is not None)):
         return None, ""
-    return _find_evidence(loads, kernel, None)[0], describe_decisive(loads, facts)
+    return _find_evidence(loads, kernel, None)[0], describe_decisive(loads, facts, loads.region)
 
 
 def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | None) -> tuple[str | None, str]:
     """The line and the reason that the worse kernel gives for a fact."""
     consequence = consequence_of(fact)
     names = name_regions(worse)
+    kind = _KINDS.get(fact.key.removeprefix(f"{fact.region}."))
+    if kind is not None:
+        growth = count_by_line(worse, kind)
+        growth.subtract(Counter() if better is None else count_by_line(better, kind))
+        file = f"{_file_of(worse)}:"
+        return max(+growth, key=lambda source: (source.startswith(file), growth[source]), default=None), ""
     if consequence in _PIPELINES:
         for region, pipeline in worse.pipelines.items():
             if pipeline.unpipelined_reason is not None and fact.region in (names.get(region), region):
@@ -193,10 +267,6 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
         access = _find_narrowed(fact, worse)
         if access is not None:
             return str(access.source), next((str(cause.reason) for cause in access.causes), "")
-    if fact.category == Category.BARRIERS:
-        growth = count_barriers(worse)
-        growth.subtract(Counter() if better is None else count_barriers(better))
-        return max(growth, key=growth.__getitem__, default=None), ""
     codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
     is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
     if is_finding:
@@ -224,41 +294,26 @@ def _codes(value: Value) -> set[str]:
     return set(value) if isinstance(value, tuple) else set()
 
 
-def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
+def describe_decisive(fact: FactPair, facts: Sequence[FactPair], region: str) -> str:
     """What changed, in the terms of its consequence.
 
     Args:
         facts: all facts that differ, for figures that belong together.
+        region: how to name the fact's.
     """
     definition = fact_of(fact.key, fact.region)
+    named = fact._replace(region=region)
+    describe = None if definition is None else _PHRASES.get(definition.key)
     phrase = ""
-    if fact.unknown:
-        return describe_values(fact)
-    if definition is kernel_facts.spills:
-        left, right = value_text(fact.left), value_text(fact.right)
-        verb = (
-            "spilled to memory" if fact.left and fact.right else "no longer spill," if fact.left else "spill to memory,"
-        )
-        phrase = f"registers {verb} {left} → {right} B per thread"
-    elif definition in (region_facts.matrix, region_facts.fused, file_facts.matrix_instructions):
-        phrase = _describe_matrix(fact)
-    elif definition is region_facts.pipeline_depth or definition is region_facts.pipeline_iterations:
-        phrase = _describe_depth(fact)
-    elif definition is region_facts.element_accesses:
-        phrase = describe_values(fact._replace(left=fact.left or 0, right=fact.right or 0))
-    elif definition is region_facts.pipeline_kind:
-        phrase = _describe_kind(fact)
-    elif definition is kernel_facts.compute_partitions:
-        phrase = f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
-    elif definition is kernel_facts.blocks:
-        phrase = _describe_blocks(fact, facts)
-    elif definition is finding_facts.findings or definition is finding_facts.findings_on_registers:
-        phrase = _describe_codes(fact)
+    if definition is region_facts.element_accesses:
+        named = named._replace(left=fact.left or 0, right=fact.right or 0)
+    elif describe is not None and not fact.unknown:
+        phrase = describe(named, facts)
     elif consequence_of(fact) is Consequence.ACCESS:
         phrase = _describe_widths(fact, facts)
-    elif consequence_of(fact) is Consequence.EXCHANGE:
+    elif fact.key in EXCHANGES and consequence_of(fact) is Consequence.EXCHANGE:
         phrase = _describe_exchange(fact, facts)
-    return phrase or describe_values(fact)
+    return phrase or f"{describe_values(named._replace(region=''))}{f' in {region}' if region else ''}"
 
 
 def describe_values(fact: FactPair) -> str:
@@ -281,14 +336,25 @@ def value_text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _describe_matrix(fact: FactPair) -> str:
+def _describe_spills(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    verb = "spilled to memory" if fact.left and fact.right else "no longer spill," if fact.left else "spill to memory,"
+    return f"registers {verb} {value_text(fact.left)} → {value_text(fact.right)} B per thread"
+
+
+def _describe_partitions(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    return f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
+
+
+def _describe_fused(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    """Multiply-adds on the right are matrix instructions on the left."""
+    return _describe_matrix(fact._replace(left=fact.right, right=fact.left), facts)
+
+
+def _describe_matrix(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     scope = f"the dots of {fact.region}" if fact.region else "the dots"
-    ending = " and run as multiply-adds" if fact.region else ""
-    is_multiply_add = fact_of(fact.key, fact.region) is region_facts.fused
-    if (not fact.left) != (not fact.right):
-        is_lost = bool(fact.right) if is_multiply_add else bool(fact.left)
-        if is_lost:
-            return f"{scope} lost the matrix unit{ending}"
+    if fact.left and not fact.right:
+        return f"{scope} lost the matrix unit{' and run as multiply-adds' if fact.region else ''}"
+    if fact.right and not fact.left:
         return f"{scope} use the matrix unit"
     left, right = read_matrix(fact.left), read_matrix(fact.right)
     if left.units != right.units:
@@ -299,7 +365,7 @@ def _describe_matrix(fact: FactPair) -> str:
     return ""
 
 
-def _describe_depth(fact: FactPair) -> str:
+def _describe_depth(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     values = f"({fact.title} {value_text(fact.left or 0)} → {value_text(fact.right or 0)})"
     if not fact.right:
         return f"the pipeline of {fact.region} drains every iteration {values}"
@@ -309,7 +375,15 @@ def _describe_depth(fact: FactPair) -> str:
     return f"the pipeline of {fact.region} runs {distance} ahead {values}"
 
 
-def _describe_kind(fact: FactPair) -> str:
+def _describe_bytes(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    """With the order of loads and computes in the last text, if that differs too."""
+    place = f" in {fact.region}" if fact.region else ""
+    orders = [one for one in facts if one.category == Category.VERDICT and fact.key.startswith(f"{one.region}.")]
+    order = f": {value_text(orders[-1].left)} → {value_text(orders[-1].right)}" if orders else ""
+    return f"{describe_values(fact._replace(region=''))}{place}{order}"
+
+
+def _describe_kind(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     loads = f"the loads of {fact.region}"
     if None in (fact.left, fact.right):
         return f"{loads} run ahead by {fact.right}" if fact.right else f"{loads} no longer run ahead by {fact.left}"
@@ -357,7 +431,7 @@ def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
     return f"{change}{fact.title}: {', '.join(figures)}"
 
 
-def _describe_codes(fact: FactPair) -> str:
+def _describe_codes(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     names = {rule.code: rule.name for rule in RULES}
     codes = sorted(_codes(fact.right) ^ _codes(fact.left))
     listed = ", ".join(f"{code} {names.get(code, '')}".strip() for code in codes)
@@ -391,3 +465,20 @@ def _describe_origin(differences: Sequence[Difference], first_difference: str) -
     stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
     texts = [f"{_FIRST_DIFFERENCE}{first_difference} ({stage.component})"] if stage is not None else []
     return ", ".join([*requested, *texts])
+
+
+_PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
+    kernel_facts.spills.key: _describe_spills,
+    kernel_facts.blocks.key: _describe_blocks,
+    kernel_facts.compute_partitions.key: _describe_partitions,
+    region_facts.matrix.key: _describe_matrix,
+    region_facts.fused.key: _describe_fused,
+    file_facts.matrix_instructions.key: _describe_matrix,
+    region_facts.pipeline_depth.key: _describe_depth,
+    region_facts.pipeline_iterations.key: _describe_depth,
+    region_facts.pipeline_kind.key: _describe_kind,
+    region_facts.bytes_in_flight.key: _describe_bytes,
+    finding_facts.findings.key: _describe_codes,
+    finding_facts.findings_on_registers.key: _describe_codes,
+}
+"""Key of a fact with a phrase of its own → what writes it; empty for one that its values describe."""

@@ -48,10 +48,10 @@ def find_line_changes(pair: Comparison) -> Iterator[LineChange]:
                     yield LineChange(fact.key, fact.title, source, left[source], right[source])
 
 
-def count_barriers(kernel: KernelFacts) -> Counter[str]:
-    """Source line → barriers in the code of the last stage, in the order of the text."""
+def count_by_line(kernel: KernelFacts, kind: EventKind) -> Counter[str]:
+    """Source line → instructions of a kind in the code of the last stage, in the order of the text."""
     works = () if kernel.last is None else kernel.last.work.values()
-    lines = [line for work in works for line in work.line_counts if line.kind == EventKind.BARRIER.count_name]
+    lines = [line for work in works for line in work.code_lines if line.kind == kind.count_name]
     counts: Counter[str] = Counter()
     for line in lines:
         counts[str(line.source or "")] += line.instructions

@@ -43,6 +43,8 @@ _ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Categor
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
 ENOUGH_WARPS = 50
 """Percent of the warps of a multiprocessor above which the share of two vendors does not compare."""
+LANE_RATIO = 2
+"""Lanes of a wavefront ÷ those of a warp."""
 _RANKS = {
     **dict.fromkeys((OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED), 2),
     **dict.fromkeys((OrderVerdict.PARTLY_PIPELINED, OrderVerdict.OVERLAPPED), 1),
@@ -302,6 +304,18 @@ def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return _sign_amount(fact, definition.direction, sides)
 
 
+def _sign_overlap(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Of two pipelines of one kind that run equally far ahead, one that waits earlier may load earlier too."""
+    kinds, iterations = (
+        sides.value_pair(f"{fact.region}.{one.key}")
+        for one in (region_facts.pipeline_kind, region_facts.pipeline_iterations)
+    )
+    is_one_pipeline = kinds[0] == kinds[1] is not None and iterations[0] == iterations[1]
+    if is_one_pipeline and fact.left and fact.right:
+        return Sign.NEUTRAL
+    return _sign_in_flight(fact, sides, definition)
+
+
 def _sign_loads_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Fewer, wider loads are no loss: bytes decide where both sides know them."""
     byte_pair = sides.value_pair(f"{fact.region}.{region_facts.bytes_in_flight.key}")
@@ -311,7 +325,8 @@ def _sign_loads_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Si
 def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Mean width of accesses; loads and copies count together, since a pass turns one into the other.
 
-    A wavefront of 64 lanes shares a tile among more lanes than a warp: narrower accesses are worse there too.
+    A wavefront of 64 lanes shares a tile among more lanes than a warp: narrower loads are worse there too. A store of
+    half the width per lane writes the same bytes at once.
     """
     keys = [definition.key]
     if definition in (file_facts.load_widths, file_facts.copy_widths):
@@ -324,6 +339,7 @@ def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     if means is None:
         return Sign.NEUTRAL
     is_small = abs(means[1] - means[0]) <= MINOR_SHARE * max(means)
+    is_small |= definition is file_facts.store_widths and max(means) <= LANE_RATIO * min(means)
     if is_small and not sides.is_one_vendor:  # other instructions split the same bytes
         return Sign.NEUTRAL
     return _sign_change(means[0], means[1], Direction.MORE_IS_BETTER)
@@ -488,7 +504,7 @@ _JUDGES: dict[str, _Judge] = {
     region_facts.pipeline_iterations.key: _sign_iterations,
     region_facts.loads_in_flight.key: _sign_loads_in_flight,
     region_facts.bytes_in_flight.key: _sign_in_flight,
-    region_facts.overlap_percentage.key: _sign_in_flight,
+    region_facts.overlap_percentage.key: _sign_overlap,
     region_facts.matrix.key: _sign_matrix,
     region_facts.fused.key: _sign_fused,
     region_facts.element_accesses.key: _sign_elements,

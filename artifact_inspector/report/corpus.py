@@ -317,7 +317,12 @@ def summarise_outcomes(regressions: Regressions) -> str:
     """The totals, such as `12 kernels compared: 2 worse, 1 better, 3 neutral, 6 unchanged`."""
     count = len(regressions.corpus.changes)
     counts = [f"{regressions.count(sign)} {sign}" for sign in Sign]
-    return f"{count} {plural('kernel', count)} compared: {', '.join(counts)}, {regressions.unchanged} unchanged."
+    totals = [*counts, f"{regressions.unchanged} unchanged"]
+    sides = zip(
+        regressions.corpus.sides, (regressions.corpus.matching.left, regressions.corpus.matching.right), strict=False
+    )
+    totals += [f"{len(unmatched)} only {name}" for name, unmatched in sides if unmatched]
+    return f"{count} {plural('kernel', count)} compared: {', '.join(totals)}."
 
 
 def describe_outcome(outcome: KernelOutcome) -> str:

@@ -75,7 +75,7 @@ def test_what_changed_fails_with_the_facts(directory: Path) -> None:
     drain(directory)
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 1
-    assert result.stdout.startswith("Failed: 1 gate (waits). matmul_kernel: Worse: the pipeline of loop1 drains every")
+    assert result.stdout.startswith("Failed: 1 gate (waits). matmul_kernel: Worse: the pipeline of the loop at")
     assert "wait depth 4 → 0" in " ".join(result.stdout.split())
 
 
@@ -131,7 +131,7 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
     first, *_ = run("check", "cache", "-b", "facts.json", "--format", "github").stdout.splitlines()
     assert first.startswith(
         "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel (sm_80)%3A waits::matmul_kernel (sm_80): "
-        "Worse: the pipeline of loop1 drains every iteration (wait depth 4 → 0), at matmul_grouped.py:81"
+        "Worse: the pipeline of the loop at matmul_grouped.py:81 drains every iteration (wait depth 4 → 0)"
     )
 
 
@@ -197,7 +197,9 @@ def test_an_improvement_passes_and_fails_only_if_strict(directory: Path) -> None
     result = run("check", "cache", "-b", "drained.json")
     assert result.exit_code == 0
     assert result.stdout.startswith("Passed: no checked fact got worse (verdict, spills, ")
-    assert "Better: the pipeline of loop1 no longer drains every iteration" in " ".join(result.stdout.split())
+    assert "Better: the pipeline of the loop at matmul_grouped.py:81 no longer drains every iteration" in " ".join(
+        result.stdout.split()
+    )
     strict = run("check", "cache", "-b", "drained.json", "--strict")
     assert strict.exit_code == 1
     assert strict.stdout.startswith("Failed: 1 gate (waits). ")
@@ -227,7 +229,7 @@ def test_spills_and_blocks_that_improved_never_fail(directory: Path, rows: dict[
 def test_every_format_has_one_line_with_the_cause(directory: Path) -> None:
     drain(directory)
     run("check", "cache", "-b", "facts.json", "-o", "r.sarif", "-o", "r.xml", "-o", "r.json")
-    cause = "the pipeline of loop1 drains every iteration (wait depth 4 → 0), at matmul_grouped.py:81"
+    cause = "the pipeline of the loop at matmul_grouped.py:81 drains every iteration (wait depth 4 → 0)"
     (result,) = json.loads((directory / "r.sarif").read_text())["runs"][0]["results"]
     assert cause in result["message"]["text"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 81

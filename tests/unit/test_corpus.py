@@ -352,7 +352,9 @@ def test_each_kernel_is_a_test_case() -> None:
     told = {case.name.partition("[")[0]: case.result for case in suite}
     assert told["flash_attention_kernel"] == told["softmax_kernel"] == []
     (failure,) = told["matmul_kernel"]
-    assert failure.message.startswith("Worse: the pipeline of loop1 drains every iteration (wait depth 4 → 0)")
+    assert failure.message.startswith(
+        "Worse: the pipeline of the loop at matmul_grouped.py:81 drains every iteration (wait depth 4 → 0)"
+    )
     assert "wait depth 4 → 0" in failure.text
 
 

@@ -43,6 +43,7 @@ JUDGED = [
     ("3.6.0/sm_80/flash_attention", "3.6.0/gfx942/flash_attention", "loop1.mma.elements", "worse"),
     ("3.6.0/sm_80/if_inside_loop", "3.6.0/gfx942/if_inside_loop", "loop1.pipeline.kind", "worse"),
     # another release
+    ("3.2.0/gfx942/gemv_splitk", "3.9.0/gfx942/gemv_splitk", "straight.in_flight.bytes", "worse"),  # 4 × 60 → 5 × 36 KB
     ("3.6.0/sm_80/gemv_splitk", "3.9.0/sm_80/gemv_splitk", "loads.widths", "better"),
     ("3.6.0/gfx942/gemv_splitk", "3.9.0/gfx942/gemv_splitk", "count.barrier", "worse"),  # 100 → 62 % of the warps
     ("3.6.0/sm_80/helper_twice", "3.9.0/sm_80/helper_twice", "count.barrier", "better"),
@@ -74,8 +75,16 @@ def test_a_sentence_names_cause_line_and_origin() -> None:
     change = change_of("3.6.0/sm_80/matmul_grouped", "3.6.0/gfx942/matmul_grouped")
     assert change.headline is not None
     assert change.headline.sentence == (
-        "Worse: the pipeline of loop1 drains every iteration (iterations in flight 2 → 0), at matmul_grouped.py:81; "
+        "Worse: the pipeline of the loop at matmul_grouped.py:81 drains every iteration (iterations in flight 2 → 0); "
         "target sm_80 → gfx942."
+    )
+
+
+def test_an_order_that_keeps_fewer_bytes_in_flight_outweighs_one_more_block() -> None:
+    change = change_of("3.2.0/gfx942/gemv_splitk", "3.9.0/gfx942/gemv_splitk")
+    assert change.headline is not None
+    assert change.headline.describe("").startswith(
+        "Bytes in flight, at most 61440 → 36864 B per CTA: clustered → interleaved, at gemv_splitk.py:29; Triton 3.2"
     )
 
 
@@ -117,7 +126,7 @@ def test_a_phrase_has_the_terms_of_its_consequence(fact: tuple[str, str, Value, 
     key, category, left, right = fact
     region = "loop1" if key.startswith("loop1") else ""
     pair = FactPair(key, category, "depth", "", region, left, right, State.DIFFERENT, direction=Sign.WORSE)
-    assert describe_decisive(pair, [pair]) == phrase
+    assert describe_decisive(pair, [pair], region) == phrase
 
 
 def test_equal_kernels_have_no_headline() -> None:
