@@ -43,10 +43,19 @@ def _with_storages(arguments: Mapping[str, Any], described: dict[str, Any]) -> d
     }
     numbers = {identity: number for number, identity in enumerate(dict.fromkeys(storages.values()))}
     for name, identity in storages.items():
-        offset = int(tensors[name].storage_offset()) * int(tensors[name].element_size())
+        offset = storage_offset(tensors[name])
         if isinstance(described[name], dict) and (offset or [*storages.values()].count(identity) > 1):
             described[name].update(storage=numbers[identity], offset=offset)
     return described
+
+
+def storage_offset(tensor: Any) -> int:
+    """Bytes from the start of a tensor's storage to its first element; views of libraries know only addresses."""
+    if hasattr(tensor, "storage_offset"):
+        return int(tensor.storage_offset()) * int(tensor.element_size())
+    if hasattr(tensor, "untyped_storage"):
+        return int(tensor.data_ptr()) - int(tensor.untyped_storage().data_ptr())
+    return 0
 
 
 def named_arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,9 +88,7 @@ def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) 
 def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
     # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
-    size = getattr(value, "element_size", None)
-    item_bytes = (int(size()) if callable(size) else 0) or 1
-    offset = value.data_ptr() if addresses else item_bytes * int(getattr(tensor, "storage_offset", int)())
+    offset = value.data_ptr() if addresses else storage_offset(tensor)
     description: dict[str, Any] = {
         "shape": [*map(int, getattr(tensor, "shape", ()))],
         "stride": [*map(int, tensor.stride())] if hasattr(tensor, "stride") else [],
@@ -108,7 +115,7 @@ def _read_elements(tensor: Any, is_known: Callable[[Any], bool]) -> list[int] | 
     if not tensor.is_contiguous() or not is_known(tensor):
         return None
     size = int(tensor.element_size())
-    start = int(tensor.storage_offset()) * size
+    start = storage_offset(tensor)
     storage = tensor.untyped_storage()
     content = bytes(storage.cpu().tolist()[start : start + size * int(tensor.numel())])
     return array((_SIGNED if kind.startswith("int") else _UNSIGNED)[size], content).tolist()

@@ -61,3 +61,31 @@ def test_tensors_of_one_storage_are_described_by_their_offsets() -> None:
     described = describe_arguments(function, args, {}, values=lambda _: False, addresses=False)
     places = {name: (row.get("storage"), row.get("offset")) for name, row in described.items() if name != "n"}
     assert places == {"q": (0, 0), "k": (0, 32), "out": (None, None), "row": (2, 32)}
+
+
+class FlippedView:
+    """A view with a negative stride, which libraries pass to kernels and torch cannot make."""
+
+    def __init__(self, base: torch.Tensor) -> None:
+        self._base, self.dtype, self.shape = base, base.dtype, base.shape
+
+    def data_ptr(self) -> int:
+        return self._base.data_ptr() + (self._base.numel() - 1) * self._base.element_size()
+
+    def stride(self) -> tuple[int, ...]:
+        return (-1,)
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        return self._base.untyped_storage()
+
+
+def test_a_view_of_a_library_has_the_storage_of_its_tensor_and_its_own_address() -> None:
+    uninitialized, tensor = UninitializedTensors(), torch.empty(64)
+    uninitialized.add(tensor)
+    assert uninitialized.find_initialized({"x": FlippedView(tensor)}, writes=False) == []
+    tensor.fill_(1.0)
+    assert uninitialized.find_initialized({"x": FlippedView(tensor)}, writes=False) == ["x"]
+    function = SimpleNamespace(arg_names=["x", "y"], params=())
+    described = describe_arguments(function, (FlippedView(tensor), tensor), {}, values=lambda _: False, addresses=False)
+    assert (described["x"]["stride"], described["x"]["offset"]) == ([-1], 252)
+    assert described["x"]["storage"] == described["y"]["storage"]

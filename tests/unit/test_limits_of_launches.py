@@ -19,6 +19,9 @@ def test_a_unit_limits_from_60_percent_of_its_peak() -> None:
 
 def test_units_within_two_points_limit_alike() -> None:
     assert find_bounds({"lsu": 71.0, "fabric": 72.5, "alu": 70.0}, TIMING, 100.0) == ("fabric", "lsu")
+    assert find_bounds({"launch": 90.0, "fabric": 65.0, "lsu": 64.0}, TIMING, 100.0) == ("fabric", "lsu", "launch")
+    assert find_bounds({"launch": 90.0, "fabric": 59.0}, TIMING, 100.0) == ("launch",)
+    assert find_bounds({"launch": 62.0, "fabric": 65.0}, TIMING, 100.0) == ("fabric",)
     assert find_bounds({"lsu": 59.0, "fabric": 60.5}, TIMING, 100.0) == ("fabric",)  # 60 % is the least
 
 

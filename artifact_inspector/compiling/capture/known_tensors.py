@@ -106,7 +106,7 @@ class UninitializedTensors:
 
 
 def _tensors_and_storages(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
-    tensors = {name: getattr(value, "base", value) for name, value in arguments.items()}
+    tensors = {name: _find_wrapped_tensor(value) for name, value in arguments.items()}
     storages = {x: one.untyped_storage()._cdata for x, one in tensors.items() if hasattr(one, "untyped_storage")}
     return tensors, storages
 
@@ -136,3 +136,10 @@ def _written_widths(text: str | None) -> frozenset[int] | None:
         return None
     stores = "\n".join(line for line in text.splitlines() if _STORE_OPERATION.search(line))
     return frozenset(int(kind[1:]) for kind in _INTEGER_TYPE.findall(stores) if re.fullmatch(r"i\d+", kind))
+
+
+def _find_wrapped_tensor(value: Any) -> Any:
+    """The tensor that an argument wraps: a descriptor or a view of a library. Otherwise the argument."""
+    if hasattr(value, "is_inference"):
+        return value
+    return getattr(value, "base", getattr(value, "_base", value))

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from artifact_inspector.compiling.arguments import storage_offset
 from artifact_inspector.files.tensor_values import store_arguments, store_bytes
 from artifact_inspector.hardware.targets import Target
 
@@ -177,7 +178,9 @@ class Recorder:
         if self._directory is None:
             return None
         size = int(tensor.element_size())
-        first = int(tensor.storage_offset()) * size
+        first = storage_offset(tensor)
+        if any(int(step) < 0 for step in tensor.stride()):
+            return None
         last = sum((int(extent) - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True))
         span = slice(first, first + (last + 1) * size)
         return {

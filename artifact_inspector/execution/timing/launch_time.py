@@ -27,6 +27,7 @@ from artifact_inspector.execution.timing.control_codes import ControlCode, read_
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.ranking import (
     LATENCY_TERM,
+    LAUNCH_TERM,
     cta_rates,
     gpu_model_of,
     resident_ctas_of,
@@ -153,7 +154,7 @@ def find_bounds(
 ) -> tuple[str, ...]:
     """What limits a launch: the busiest unit, if its rate is at least 60 % of its peak, and those that are as busy.
 
-    Otherwise it is latency.
+    Starting CTAs comes after the units, whose peaks are measured. If nothing reaches 60 %, it is latency.
 
     Args:
         terms: unit → cycles that it is busy, on the fullest multiprocessor.
@@ -168,7 +169,9 @@ def find_bounds(
     }
     ordered = sorted(shares, key=lambda name: -shares[name])
     least = max(timing.fewest_bound_share, shares[ordered[0]] - ALIKE_SHARE)
-    return tuple(name for name in ordered if shares[name] >= least) or (LATENCY_TERM,)
+    units = [name for name in ordered if name != LAUNCH_TERM and shares[name] >= timing.fewest_bound_share]
+    alike = [name for name in units if shares[name] >= shares[units[0]] - ALIKE_SHARE]
+    return (*alike, *(name for name in ordered if name == LAUNCH_TERM and shares[name] >= least)) or (LATENCY_TERM,)
 
 
 def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> GpuModel:
