@@ -79,6 +79,12 @@ class Tensor:
         last = sum((extent - 1) * abs(step) for extent, step in zip(self.shape, self.strides, strict=True))
         return (last + 1) * self.bits // 8
 
+    @property
+    def bytes_before(self) -> int:
+        """Bytes from the first element in memory to the one at the pointer: more than 0 with negative strides."""
+        steps = zip(self.shape, self.strides, strict=True)
+        return sum((extent - 1) * max(0, -step) for extent, step in steps) * self.bits // 8 if self.bytes else 0
+
 
 Argument: TypeAlias = Tensor | int | float | None
 """The value of a kernel argument; None if it was not given, or is none."""
@@ -144,7 +150,7 @@ def place_tensors(launch: KernelLaunch, spacing: int = TENSOR_SPACING) -> Kernel
     arguments: dict[str, Argument] = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, Tensor) and argument.pointer is None:
-            number, offset = argument.storage or (-1 - len(arguments), 0)
+            number, offset = argument.storage or (-1 - len(arguments), argument.bytes_before)
             if number not in starts:
                 starts[number] = address
                 address += -(-max(storages.get(number, argument.bytes), 1) // spacing) * spacing
@@ -171,7 +177,8 @@ def separate_tensors(launch: KernelLaunch) -> list[tuple[str, Tensor]]:
     """
     groups: list[list[tuple[str, Tensor]]] = []
     end = 0
-    for name, tensor in sorted(launch.tensors.items(), key=lambda row: row[1].pointer or 0):
+    in_memory = [(name, _without_negative_strides(tensor)) for name, tensor in launch.tensors.items()]
+    for name, tensor in sorted(in_memory, key=lambda row: row[1].pointer or 0):
         start = tensor.pointer or 0
         if tensor.bytes:
             if groups and start < end:
@@ -180,6 +187,14 @@ def separate_tensors(launch: KernelLaunch) -> list[tuple[str, Tensor]]:
                 groups.append([(name, tensor)])
             end = max(end, start + tensor.bytes)
     return [_merge_tensors(group) for group in groups]
+
+
+def _without_negative_strides(tensor: Tensor) -> Tensor:
+    """A tensor of the same memory that begins at its pointer."""
+    if not tensor.bytes_before:
+        return tensor
+    elements = tensor.bytes * 8 // tensor.bits
+    return Tensor((elements,), tensor.dtype, pointer=(tensor.pointer or 0) - tensor.bytes_before)
 
 
 def _merge_tensors(group: Sequence[tuple[str, Tensor]]) -> tuple[str, Tensor]:

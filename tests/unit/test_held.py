@@ -8,6 +8,7 @@ import pytest
 
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors, UninitializedTensors
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors, separate_tensors
 
 torch = pytest.importorskip("torch")
 READS = "tt.func @k(%x: !tt.ptr<i32>) {\n tt.store %p, %v : tensor<8x!tt.ptr<f32>>\n}"
@@ -89,3 +90,14 @@ def test_a_view_of_a_library_has_the_storage_of_its_tensor_and_its_own_address()
     described = describe_arguments(function, (FlippedView(tensor), tensor), {}, values=lambda _: False, addresses=False)
     assert (described["x"]["stride"], described["x"]["offset"]) == ([-1], 252)
     assert described["x"]["storage"] == described["y"]["storage"]
+
+
+def test_a_tensor_with_a_negative_stride_ends_at_its_pointer() -> None:
+    flipped = Tensor((4, 8), "fp32", (8, -1))
+    launch = place_tensors(KernelLaunch((1, 1, 1), {"x": flipped, "y": Tensor((4,), "fp32")}))
+    x = launch.arguments["x"]
+    assert isinstance(x, Tensor)
+    assert x.pointer is not None
+    assert x.bytes_before == 28
+    (name, memory), _ = separate_tensors(launch)
+    assert (name, memory.pointer, memory.bytes) == ("x", x.pointer - 28, 128)
