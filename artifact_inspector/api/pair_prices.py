@@ -185,12 +185,13 @@ def recall_price(
     pair: tuple[Artifact, Artifact],
     request: LaunchRequest | PairLaunch,
     predict: Callable[[], PairPrice],
+    gpu: str | None = None,
 ) -> PairPrice:
     """The price of a pair from the result cache, else computed and stored: a stopped `regress --prices` goes on there.
 
     Prices that a time limit cut short, or that depend on values in other files, are not stored.
     """
-    state, words = [content_digest(artifact) for artifact in pair], repr(request)
+    state, words = [content_digest(artifact) for artifact in pair], f"{request!r} {gpu or ''}".rstrip()
     if open_index is None or None in state or StoredValues.__name__ in words:
         return predict()
     key = index_key(b"".join(filter(None, state)), f"price {words}".encode())

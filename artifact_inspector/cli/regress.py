@@ -74,6 +74,7 @@ def regress(
     """
     from artifact_inspector.api.trial import entry_directory
     from artifact_inspector.cli._launches import budget_seconds
+    from artifact_inspector.cli._loading import modelled_product
     from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.cli._sides import SelectedSides, compare_sides, select_sides
     from artifact_inspector.comparison.matching import parse_axes
@@ -99,7 +100,8 @@ def regress(
         sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler, stores=stores
     )
     with limit_simulation(budget_seconds(budget)):
-        regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
+        predict = _make_predictor(corpus, roots, launch, modelled_product(None, target), prices=prices)
+        regressions = find_regressions(corpus, predict)
         if why:
             seconds = WHY_SECONDS if budget is None else budget_seconds(budget)
             outcomes = [
@@ -140,7 +142,7 @@ def _compile_sides(
 
 
 def _make_predictor(
-    corpus: Corpus, roots: Sequence[Path], launch: Path | None, *, prices: bool
+    corpus: Corpus, roots: Sequence[Path], launch: Path | None, gpu: str | None, *, prices: bool
 ) -> Callable[[Change], PairPrice | None]:
     """Predicts the times of a launch of both kernels: the given one, or with `prices` those on record."""
     from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price, unknown_price
@@ -160,8 +162,8 @@ def _make_predictor(
         if request is None:
             return None
         index = cached_lookup(None).index
-        compute = partial(predict_pair, left, right, request, disassemble, facts=change.facts, open_index=index)
-        return recall_price(index, (left, right), request, compute)
+        compute = partial(predict_pair, left, right, request, disassemble, gpu, facts=change.facts, open_index=index)
+        return recall_price(index, (left, right), request, compute, gpu)
 
     return predict
 

@@ -8,6 +8,7 @@ data-centre products do not.
 A30, GA102, AD102, H100, RTX Blackwell; CDNA 2, CDNA 3, CDNA 4). The L2 of an H200 is what its driver reports
 (`l2CacheSize`: 62,914,560 bytes). Clocks are those of the quoted peaks. Halved
 rates: the white papers of Turing, GA102, Ada and RTX Blackwell ("Peak FP16 Tensor TFLOPS with FP32 Accumulate").
+The matrix units of an H20 are taken for a quarter of an H100's: its published 148 TFLOPS are that at 1,853 MHz.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _PRODUCTS = (
     (r"\bH100 PCIE\b", Product("NVIDIA H100 PCIe", 114, 80, 50, 1620)),
     (r"\bH100 NVL\b", Product("NVIDIA H100 NVL", 132, 94, 50, 1785)),
     (r"\bH100\b", Product("NVIDIA H100 80GB HBM3", 132, 80, 50, 1830)),
+    (r"\bH20\b", Product("NVIDIA H20", 78, 96, 60, 1850)),
     (r"\bA100\b.*80GB\b", Product("NVIDIA A100-SXM4-80GB", 108, 80, 40, 1410)),
     (r"\bA100\b", Product("NVIDIA A100-SXM4-40GB", 108, 40, 40, 1410)),
     (r"\bA30\b", Product("NVIDIA A30", 56, 24, 24, 1440)),
@@ -47,6 +49,7 @@ _PRODUCTS = (
 _MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1810, 1500), "NVIDIA H100 80GB HBM3": (1980, 1810, 1500)}
 """Name → MHz under load: without matrix products, with few of them, and with a matrix unit that is always busy, which
 draws more power. Measured on an H200 (docs/lab/time.md); both have 700 W and a maximum of 1,980 MHz."""
+_QUARTER_RATE = re.compile(r"\bH20\b")
 _HALF_RATE = re.compile(r"\b(?:RTX ?)?[2-5]0[5-9]0(?!\d)")
 """GeForce RTX 20 to 50: `RTX 4090`, `3060 Ti`; not `RTX 4000` or `RTX PRO 6000`."""
 _HALVED_OPERANDS = ("f16", "tf32", "f8")
@@ -105,5 +108,7 @@ def matrix_rate(rates: Rates, product: str, operand: str, accumulator: str) -> i
         [512, 256]
     """
     rate = rates.matrix.get(operand)
+    if rate is not None and _QUARTER_RATE.search(product.upper()):
+        return rate // 4
     is_halved = operand in _HALVED_OPERANDS and accumulator == "f32" and _HALF_RATE.search(product.upper())
     return rate // 2 if rate is not None and is_halved else rate

@@ -144,7 +144,8 @@ def test_a_second_run_takes_prices_from_the_result_cache(tmp_path: Path) -> None
     assert len(calls) == 1
     recall_price(open_index, pair, replace(COLMAX, grid=("64",)), predict)
     recall_price(None, pair, COLMAX, predict)
-    assert len(calls) == 3
+    recall_price(open_index, pair, COLMAX, predict, "H20")
+    assert len(calls) == 4
     assert price.sentence.endswith("Bank conflicts per warp and trip: copy.py:11 0 → 2.5.")
 
 

@@ -12,6 +12,7 @@ from artifact_inspector.hardware.peaks import _PRODUCTS, find_peaks
         ("NVIDIA H200 NVL", "H200 NVL"),
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
         ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H20", "H20"),
         ("NVIDIA A100-SXM4-80GB", "A100 80GB SXM"),
         ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
         ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
