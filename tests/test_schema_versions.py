@@ -176,13 +176,12 @@ def test_a_changed_fact_of_a_baseline_of_version_1_fails(tmp_path: Path) -> None
         kernel["digests"] = {}
         for row in kernel["facts"]:
             if row["key"].endswith("in_flight.covered"):
-                row["value"] = 200  # now half, which is worse
+                row["value"] = 200  # now half
     path = tmp_path / "baseline.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")
-    result = CliRunner().invoke(
-        cli.app, ["check", cache, "--baseline", str(path), "--json", "--fail-on", "in-flight"], catch_exceptions=False
-    )
+    command = ["check", cache, "--baseline", str(path), "--json", "--fail-on", "in-flight", "--strict"]
+    result = CliRunner().invoke(cli.app, command, catch_exceptions=False)
     checked = json.loads(result.stdout)
     facts = [fact for kernel in checked["kernels"] for fact in kernel["change"]["facts"]]
     keys = {fact["key"].partition(".")[2] for fact in facts if fact["left"] is not None}

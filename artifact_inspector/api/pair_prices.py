@@ -91,6 +91,8 @@ def predict_pair(
     steps: int = MAX_STEPS,
     facts: Sequence[FactPair] = (),
     open_index: Callable[[], Index] | None = None,
+    *,
+    has_overlap: bool = True,
 ) -> PairPrice:
     """The predicted cost of one launch of both kernels.
 
@@ -100,6 +102,7 @@ def predict_pair(
         steps: instructions after which a launch counts as endless.
         facts: differing facts to price one by one.
         open_index: opens the result cache, in which the simulated traffic of each kernel is kept.
+        has_overlap: predict the overlap of both too, which takes a quarter of the processor time.
     """
     requests = request if isinstance(request, tuple) else (request, request)
     launch = _describe_launch(requests[1], left)
@@ -119,7 +122,9 @@ def predict_pair(
     old, new = models
     terms = [model.time.terms(model.sample) if model.time is not None else {} for model in models]
     bottlenecks = [max(units, key=units.__getitem__, default=None) for units in terms]
-    costs = [model.cycles if is_one_gpu else microseconds_of(model) for model in models]  # clocks of two GPUs differ
+    times = [microseconds_of(model) for model in models]
+    costs = [old.cycles, new.cycles] if is_one_gpu else times  # clocks of two GPUs differ
+    overlaps = [_find_overlap(model) if has_overlap and not problem else None for model in models]
     return PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
         left_cycles=old.cycles,
@@ -131,8 +136,10 @@ def predict_pair(
         problem=problem,
         facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
         bank_conflicts=() if problem else _find_conflicts(old, new),
-        left_overlap=None if problem else _find_overlap(old),
-        right_overlap=None if problem else _find_overlap(new),
+        left_overlap=overlaps[0],
+        right_overlap=overlaps[1],
+        left_microseconds=times[0],
+        right_microseconds=times[1],
         is_validated=not any(model.is_amd for model in models),
     )
 

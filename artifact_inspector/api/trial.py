@@ -187,7 +187,9 @@ def _compare_entries(
     disassemble = None if tool is None else binary_disassembler(tool)
     if request is not None:
         opener = index_opener(lambda _: None)
-        price = predict_pair(old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener)
+        price = predict_pair(
+            old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener, has_overlap=False
+        )
         if reach.change is not None:
             reach = replace(reach, change=reach.change.with_prices(price.facts))
     return EffectReport(label, name, reach, entries[0], entries[1], price)

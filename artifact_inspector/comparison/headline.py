@@ -26,6 +26,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, find_dots, find_findings
 from artifact_inspector.model import Consequence, EventKind, Resource, Stage
 from artifact_inspector.model.location import base_name
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, name_regions, step_of
@@ -452,19 +453,36 @@ def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
 def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:
     is_release = any(difference.axis is Axis.VERSION for difference in differences)
     requested = [
-        f"{difference.facet} {value_text(difference.left)} → {value_text(difference.right)}"
+        _describe_request(difference)
         for difference in differences
         if difference.axis in (Axis.VERSION, Axis.TARGET, Axis.CONFIG)
-        and difference.facet != Facet.TILES
         and not (is_release and difference.axis is Axis.CONFIG and difference.facet not in SHARED_OPTIONS)
         and None not in (difference.left, difference.right)
-    ][:MAX_ORIGINS]
+    ]
+    requested = list(filter(None, requested))[:MAX_ORIGINS]
     axes = {difference.axis for difference in differences}
     if Axis.TARGET in axes or (Axis.CONFIG in axes and Axis.VERSION not in axes):
         first_difference = ""  # the request explains it
     stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
     texts = [f"{_FIRST_DIFFERENCE}{first_difference} ({stage.component})"] if stage is not None else []
     return ", ".join([*requested, *texts])
+
+
+def _describe_request(difference: Difference) -> str:
+    """`num_stages 3 → 1`; of tiles, the first one that differs, dots before others; empty if they are other ones."""
+    sides = difference.left, difference.right
+    if difference.facet != Facet.TILES:
+        return f"{difference.facet} {value_text(sides[0])} → {value_text(sides[1])}"
+    tiles = [[Tile(one) for one in side] for side in sides if isinstance(side, tuple)]
+    if len({len(side) for side in tiles}) != 1:
+        return ""
+    pairs = sorted(zip(*tiles, strict=True), key=lambda pair: not pair[0].is_dot)
+    return next((f"tiles {ours} → {theirs}" for ours, theirs in pairs if ours != theirs), "")
+
+
+def _describe_verdict(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    place = f" in {fact.region}" if fact.region else ""
+    return f"loads and computes are {value_text(fact.right)} instead of {value_text(fact.left)}{place}"
 
 
 _PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
@@ -477,6 +495,7 @@ _PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
     region_facts.pipeline_depth.key: _describe_depth,
     region_facts.pipeline_iterations.key: _describe_depth,
     region_facts.pipeline_kind.key: _describe_kind,
+    region_facts.verdict.key: _describe_verdict,
     region_facts.bytes_in_flight.key: _describe_bytes,
     finding_facts.findings.key: _describe_codes,
     finding_facts.findings_on_registers.key: _describe_codes,

@@ -47,6 +47,9 @@ class PairPrice:
     left_overlap: float | None = None
     """Share of the cycles in which others work while a warp waits for global memory, as `predict` models it."""
     right_overlap: float | None = None
+    left_microseconds: float | None = None
+    """The predicted time of the launch, as `predict` gives it."""
+    right_microseconds: float | None = None
     is_validated: bool = True
     """False if the model of a GPU was never compared with one: AMD."""
 
@@ -70,9 +73,11 @@ class PairPrice:
         """Those of the sentence."""
         if self.ratio is None:
             return (f"Predicted time: unknown ({self.problem})",)
-        relation = f"{self.ratio:.2f}× the old one"
+        times = [time for time in (self.left_microseconds, self.right_microseconds) if time is not None]
+        both = f"{times[0]:.3g} → {times[1]:.3g} µs" if len(times) == 2 else ""
+        relation = f"{self.ratio:.2f}× the old one{f' ({both})' if both else ''}"
         if abs(self.ratio - 1) <= SAME_WITHIN:
-            relation = f"equal ({self.ratio:.2f}×)"
+            relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"

@@ -10,8 +10,8 @@ from saved import ROOT, saved
 
 from artifact_inspector.comparison.corpus import Change, compare_candidates, compare_corpora
 from artifact_inspector.comparison.fact_pair import FactPair, State
-from artifact_inspector.comparison.headline import describe_decisive, headlines_of_pair
-from artifact_inspector.comparison.matching import Axis, Candidate
+from artifact_inspector.comparison.headline import _describe_request, describe_decisive, headlines_of_pair
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
@@ -127,6 +127,18 @@ def test_a_phrase_has_the_terms_of_its_consequence(fact: tuple[str, str, Value, 
     region = "loop1" if key.startswith("loop1") else ""
     pair = FactPair(key, category, "depth", "", region, left, right, State.DIFFERENT, direction=Sign.WORSE)
     assert describe_decisive(pair, [pair], region) == phrase
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "origin"),
+    [
+        (("load 64×64", "dot 64×128×64"), ("load 256×64", "dot 256×256×64"), "tiles dot 64×128×64 → dot 256×256×64"),
+        (("load 1024",), ("load 32768",), "tiles load 1024 → load 32768"),
+        (("load 64×64", "dot 64×128×64"), ("load 64×64",), ""),  # another program
+    ],
+)
+def test_other_tiles_are_an_origin(left: tuple[str, ...], right: tuple[str, ...], origin: str) -> None:
+    assert _describe_request(Difference(Axis.CONFIG, Facet.TILES, left, right)) == origin
 
 
 def test_equal_kernels_have_no_headline() -> None:

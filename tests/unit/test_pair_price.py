@@ -38,8 +38,9 @@ def test_a_regression_costs_what_was_reported(tmp_path: Path) -> None:
     price = predict_pair(old, new, COLMAX, binary_disassembler(find_disassembler(None)))
     assert price.ratio is not None
     assert 1.84 / 1.15 < price.ratio < 1.84 * 1.15
+    times = f"{price.left_microseconds:.3g} → {price.right_microseconds:.3g} µs"
     assert price.sentence.startswith(
-        f"Predicted time: {price.ratio:.2f}× the old one, bound by latency (grid 32 M=4096"
+        f"Predicted time: {price.ratio:.2f}× the old one ({times}), bound by latency (grid 32 M=4096"
     )
     mirror = predict_pair(new, old, COLMAX, binary_disassembler(find_disassembler(None)))
     assert mirror.ratio == pytest.approx(1 / price.ratio)
