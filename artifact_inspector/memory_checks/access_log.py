@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,18 @@ class MisalignedAccess:
     size: int
 
 
+class FirstAccess(NamedTuple):
+    """The first access to a tensor."""
+
+    step: ProgramStep
+    cta: int
+    address: int
+
+
+_EXCHANGE = re.compile(r"\.EXCH|_swap(_x2)? ")
+"""An atomic whose result does not depend on what was in memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorIntervals:
     """Byte intervals of one tensor that CTAs access."""
@@ -71,6 +85,9 @@ class AccessLog(AccessObserver):
     def __init__(self, launch: KernelLaunch, recorded: Collection[str] = (), *, checks_alignment: bool) -> None:
         self._tensors = [(t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in separate_tensors(launch)]
         self._recorded = frozenset(recorded)
+        self._unwritten = {name for name, tensor in separate_tensors(launch) if tensor.is_initialized is False}
+        self.first_reads: dict[str, FirstAccess] = {}
+        """Tensor without values → its first access, if that reads."""
         self._checks_alignment = checks_alignment
         self.misaligned: dict[int, MisalignedAccess] = {}
         """Step → its first misaligned access."""
@@ -100,6 +117,8 @@ class AccessLog(AccessObserver):
             self._check_alignment(access, active)
         if access.is_write:
             self._add_stored(access, active)
+        if self._unwritten:
+            self._note_first_access(access, active)
 
     def _check_alignment(self, access: GlobalAccess, active: NDArray[np.int64]) -> None:
         low_bits, offsets = access.size - 1, access.cta_offsets
@@ -126,6 +145,14 @@ class AccessLog(AccessObserver):
                 self.updated_tensors.add(name)
             else:
                 self.stored_bytes[name] = self.stored_bytes.get(name, 0) + stored
+
+    def _note_first_access(self, access: GlobalAccess, active: NDArray[np.int64]) -> None:
+        low, high = _bounds(access, active)
+        for start, stop, name in self._tensors:
+            if name in self._unwritten and low < stop and high >= start:
+                self._unwritten.discard(name)
+                if not access.is_write or (is_atomic(access.step) and not _EXCHANGE.search(access.step.text)):
+                    self.first_reads[name] = FirstAccess(access.step, int(access.ctas[0]), max(low, start))
 
     # ── Intervals ────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import SimulatedLaunch
-from artifact_inspector.memory_checks.access_log import AccessLog
+from artifact_inspector.memory_checks.access_log import AccessLog, is_atomic
 from artifact_inspector.memory_checks.problems import (
     Check,
     InstructionSite,
@@ -113,6 +113,22 @@ def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -
         remedy = "Check the grid, the strides and the store mask, or pass the part that is written."
         message = describe_coverage(row) + part
         problems.append(MemoryProblem(Check.COVERAGE, message, _store_site(run), row.tensor, suggestion=remedy))
+    return problems
+
+
+def find_uninitialized_reads(run: SimulatedLaunch, log: AccessLog) -> list[MemoryProblem]:
+    """Reads and atomic updates of tensors that nothing has written, neither the program nor the kernel before."""
+    problems = []
+    for name, (step, cta, address) in log.first_reads.items():
+        region = next(region for region in run.memory.tensors if region.name == name)
+        action = "an atomic updates" if is_atomic(step) else "the kernel reads"
+        element = (address - region.start) * 8 // region.tensor.bits
+        message = f"{action} element {element:,} of {name}, which was created without values and never written"
+        remedy = "Create it with torch.zeros, or write it first."
+        site = site_of(step)
+        problems.append(
+            MemoryProblem(Check.UNINITIALIZED_TENSOR, message, site, name, cta, address=address, suggestion=remedy)
+        )
     return problems
 
 

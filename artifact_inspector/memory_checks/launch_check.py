@@ -11,7 +11,12 @@ from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import TENSOR_SPACING, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
-from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs, find_product_work
+from artifact_inspector.memory_checks.coverage import (
+    find_coverage,
+    find_partial_outputs,
+    find_product_work,
+    find_uninitialized_reads,
+)
 from artifact_inspector.memory_checks.divergence import find_diverged_warps
 from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
@@ -56,6 +61,8 @@ def check_launch(
     coverage = find_coverage(run, log, is_decided=not undecided)
     partial = find_partial_outputs(run, coverage)
     problems += partial if partial and _ignores_values(run, steps) else []
+    if not undecided and (synchronizing_opcode(run) is None or log.updated_tensors >= log.first_reads.keys()):
+        problems += find_uninitialized_reads(run, log)
     shared = check_shared_memory(loaded, run.launch)
     values = check_values(loaded, launch, steps) if compares_values else ValueCheck()
     return MemoryReport(

@@ -74,14 +74,12 @@ def _lanes_of_line(run: SimulatedLaunch, step: ProgramStep) -> int:
 
 
 def _distance(region: TensorMemory, address: int) -> str:
-    """How far an address is outside of a tensor.
-
-    The first byte behind a tensor is at distance 0, as a reader of compute-sanitizer expects.
-    """
+    """How far an address is outside of a tensor; `just past` is its first byte there."""
     shape = "×".join(map(str, region.tensor.shape)) or "scalar"
     tensor = f"{region.name} ({region.tensor.dtype} {shape})"
     if address >= region.stop:
-        return f"{address - region.stop:,} bytes behind the end of {tensor}"
+        distance = address - region.stop
+        return f"{f'{distance:,} bytes' if distance else 'just'} past the end of {tensor}"
     if address < region.start:
         return f"{region.start - address:,} bytes before the start of {tensor}"
     return f"across the end of {tensor}"

@@ -16,6 +16,7 @@ class Check(str, Enum):
     RACE = "race"
     MISALIGNED = "misaligned"
     COVERAGE = "coverage"
+    UNINITIALIZED_TENSOR = "uninitialized tensor"
     SHARED_RACE = "shared-memory race"
     UNINITIALIZED = "uninitialized shared memory"
     UNINITIALIZED_REGISTER = "uninitialized register"
@@ -35,6 +36,7 @@ SUMMARIES = {
     Check.RACE: "Two CTAs access one address and at least one writes without an atomic",
     Check.MISALIGNED: "Vector access at an address that is no multiple of its size",
     Check.COVERAGE: "Output that is written only in part",
+    Check.UNINITIALIZED_TENSOR: "Read of a tensor that was created without values and never written",
     Check.SHARED_RACE: "Two warps access a byte of shared memory without a barrier in between",
     Check.UNINITIALIZED: "Read of shared memory that nothing has written",
     Check.UNINITIALIZED_REGISTER: "Address or matrix descriptor from a register that no instruction has written",

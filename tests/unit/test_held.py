@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,63 @@ def test_what_a_program_writes_itself_is_unknown_after_its_first_launch() -> Non
     assert held.is_known(other[2:])
     held.mark_written([other], lambda: WRITES)
     assert not held.is_known(other)
+
+
+def follow(tensors: KnownTensors) -> Any:
+    class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return tensors.follow(function, args, kwargs or {})
+
+    return Follower()
+
+
+def test_what_torch_computes_from_known_tensors_is_known() -> None:
+    tensors, lengths, written = KnownTensors(), numbers(), numbers()
+    tensors.mark_written([written], lambda: WRITES)
+    tensors.remember_tensors()
+    with follow(tensors):
+        ends, later = lengths.cumsum(0), torch.tensor([3, 4])
+        later[0] = 5
+        mixed, empty = lengths + written, torch.empty(4, dtype=torch.int32)
+        overwritten = torch.empty(4, dtype=torch.int32).fill_(3)
+        filled = torch.full((4,), 2)
+        filled.copy_(written[:4])
+    known = {"ends": ends, "later": later, "overwritten": overwritten}
+    unknown = {"mixed": mixed, "empty": empty, "filled": filled, "written": written}
+    assert {name for name, x in {**known, **unknown}.items() if tensors.is_known(x)} == known.keys()
+
+
+@pytest.mark.parametrize(
+    ("use", "known"),
+    [
+        (lambda known, written: torch.tensor([int(known.max())]), True),
+        (lambda known, written: known[known > 2], True),
+        (lambda known, written: torch.arange(len(written[written > 2])), False),
+        (lambda known, written: torch.arange(written.nonzero().shape[0]), False),
+        (lambda known, written: torch.arange(len(written[2:])), True),
+    ],
+)
+def test_what_depends_on_a_value_that_a_kernel_wrote_is_unknown(use: Callable[..., Any], known: bool) -> None:
+    tensors, lengths, written = KnownTensors(), numbers(), numbers()
+    tensors.mark_written([written], lambda: WRITES)
+    tensors.remember_tensors()
+    with follow(tensors):
+        made = use(lengths, written)
+    assert tensors.is_known(made) is known
+    tensors.note_read(written)  # as `item` does
+    with follow(tensors):
+        assert not tensors.is_known(torch.tensor([1]))
+
+
+@pytest.mark.parametrize(("is_input_known", "runs"), [(True, True), (False, True), (True, False)])
+def test_indices_that_a_kernel_writes_are_known_if_it_was_interpreted(is_input_known: bool, runs: bool) -> None:
+    tensors, lengths, index = KnownTensors(), numbers(), numbers()
+    tensors.remember_tensors()
+    if not is_input_known:
+        lengths += 1
+    calls = []
+    tensors.mark_written([lengths, index], lambda: WRITES, [lengths], lambda: calls.append(1) or runs)
+    assert (tensors.is_known(index), len(calls)) == (is_input_known and runs, int(is_input_known))
 
 
 def test_a_tensor_is_initialized_once_the_program_or_a_kernel_may_have_written_it() -> None:

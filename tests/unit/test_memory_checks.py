@@ -21,10 +21,13 @@ from artifact_inspector.api.memory_errors import check_launches, overall_status,
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.compiling.ask.running import ProgramRun
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.interpreter.observation import GlobalAccess
+from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import _missing_part, describe_coverage
 from artifact_inspector.memory_checks.out_of_bounds import _suggest_mask
 from artifact_inspector.memory_checks.problems import Check, MemoryReport
@@ -343,9 +346,12 @@ def test_tensors_of_one_storage_are_one_memory(x: int, out: int, check: Check | 
     assert not report.undecided
 
 
+INPUTS = ["x_ptr", "y_ptr"]
+
+
 @pytest.mark.parametrize(
     ("initialized", "shape", "has_error"),
-    [(None, [4096], True), (["x_ptr"], [4096], True), (["out_ptr"], [4096], False), (None, [4, 1024], True)],
+    [(None, [4096], True), (INPUTS, [4096], True), ([*INPUTS, "out_ptr"], [4096], False), (None, [4, 1024], True)],
 )
 def test_a_part_that_is_not_written_is_an_error_without_values(
     initialized: list[str] | None, shape: list[int], has_error: bool
@@ -354,6 +360,35 @@ def test_a_part_that_is_not_written_is_an_error_without_values(
     report = _check_add({"grid": [2], "args": arguments, "initialized": initialized})
     assert [problem.check for problem in report.problems] == [Check.COVERAGE] * has_error
     assert report.coverage[0].written_elements == 1024
+
+
+@pytest.mark.parametrize(("initialized", "place"), [(INPUTS, None), (["x_ptr"], "masked_add.py:13"), (None, None)])
+def test_a_read_of_a_tensor_that_nothing_has_written_is_an_error(
+    initialized: list[str] | None, place: str | None
+) -> None:
+    arguments = {name: _numbers([4096]) for name in (*INPUTS, "out_ptr")}
+    report = _check_add({"grid": [8], "args": {**arguments, "n": 4096}, "initialized": initialized})
+    rows = [(problem.check, problem.tensor, problem.site.source) for problem in report.problems]
+    assert rows == ([] if place is None else [(Check.UNINITIALIZED_TENSOR, "y_ptr", place)])
+
+
+@pytest.mark.parametrize(
+    ("accesses", "reads"),
+    [(("load",), True), (("store", "load"), False), (("add",), True), (("exchange", "load"), False)],
+)
+def test_the_first_access_to_a_tensor_decides_whether_it_is_read_uninitialized(
+    accesses: tuple[str, ...], reads: bool
+) -> None:
+    tensor = Tensor((64,), "float32", pointer=1 << 30, is_initialized=False)
+    log = AccessLog(KernelLaunch((1, 1, 1), {"x": tensor}), checks_alignment=True)
+    opcodes = {"load": "LDG.E", "store": "STG.E", "add": "RED.E.ADD", "exchange": "ATOMG.E.EXCH"}
+    kinds = {"load": "global_load", "store": "global_store"}
+    for access in accesses:
+        kind, opcode = kinds.get(access, "global_atomic"), opcodes[access]
+        step = ProgramStep(0, 0, opcode, opcode, 1, None, lambda _: None, kind=kind)  # type: ignore[arg-type]
+        lanes, cta = (1 << 30) + 4 * np.arange(32)[None], np.array([0])
+        log.observe_global(GlobalAccess(step, cta, lanes, None, None, 4, is_write=access != "load"))
+    assert list(log.first_reads) == ["x"] * reads
 
 
 def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
@@ -392,7 +427,7 @@ def test_parts_that_two_launches_write_are_no_error_of_either(created: int, n: i
     entry = open_cache(FIXTURES / "3.6.0/sm_80/masked_add").entries[0]
     arguments = {"x_ptr": _numbers([4096]), "y_ptr": _numbers([4096]), "out_ptr": _numbers([4096])}
     rows = [
-        {"grid": [2], "args": {**arguments, "n": size}, "initialized": ["x_ptr"], "created": {"out_ptr": number}}
+        {"grid": [2], "args": {**arguments, "n": size}, "initialized": INPUTS, "created": {"out_ptr": number}}
         for size, number in ((1024, 3), (n, created))
     ]
     pairs = [(entry, request) for request in parse_document_of({"launches": rows}, "the launches")]

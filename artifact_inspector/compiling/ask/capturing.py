@@ -19,7 +19,7 @@ from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX, add_to_manifest, create_directory
 from artifact_inspector.compiling.ask.process import current_interpreter
 from artifact_inspector.compiling.ask.request import CompileResult
-from artifact_inspector.compiling.capture.known_tensors import UninitializedTensors
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.recorder import CallSite, Event, Recorder
 from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
 from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
@@ -251,13 +251,13 @@ def capture(
         raise UsageError("A capture is already active in this process.", "End its block first, or pass it all targets.")
     try:
         events: list[Event] = []
-        recorder, uninitialized = Recorder(events.append, directory=directory), UninitializedTensors()
+        recorder, tensors = Recorder(events.append, directory=directory), KnownTensors()
         captured_kernels = list_type(directory)
         stand_ins: list[TorchStandIn | TritonStandIn] = [
-            TritonStandIn(parsed_targets, recorder, directory, configs, time_limit, uninitialized)
+            TritonStandIn(parsed_targets, recorder, directory, configs, time_limit, tensors)
         ]
         if find_spec("torch") is not None:
-            stand_ins.insert(0, TorchStandIn(parsed_targets[0], recorder, uninitialized))
+            stand_ins.insert(0, TorchStandIn(parsed_targets[0], recorder, tensors))
         with ExitStack() as stack:
             for stand_in in stand_ins:
                 stack.callback(stand_in.remove)

@@ -52,9 +52,13 @@ def _tensors(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def interpret_launch(
-    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: Sequence[int]
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: Sequence[int], seconds: float = SECONDS
 ) -> Interpretation:
-    """Run a launch in the interpreter; its tensors receive the results."""
+    """Run a launch in the interpreter; its tensors receive the results.
+
+    Args:
+        seconds: time after which the remaining CTAs are left out.
+    """
     tensors = [*_tensors([*args, *options.values()])]
     if any(tensor.is_meta for tensor in tensors):
         return Interpretation(0, "a tensor has no data", {})
@@ -69,7 +73,7 @@ def interpret_launch(
         if child == 0:
             problem = "the interpreter failed"
             try:
-                problem = _run(function, args, options, tuple(map(int, grid)), shared)
+                problem = _run(function, args, options, tuple(map(int, grid)), shared, seconds)
                 offset = _HEADER.size
                 for at, size in sizes.items():
                     shared[offset : offset + size] = ctypes.string_at(at, size)
@@ -91,7 +95,12 @@ def interpret_launch(
 
 
 def _run(
-    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: tuple[int, ...], shared: mmap.mmap
+    function: Any,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    grid: tuple[int, ...],
+    shared: mmap.mmap,
+    seconds: float,
 ) -> str:
     """Run a launch in this process, and count the CTAs in shared memory; returns why it stopped early."""
     import torch
@@ -101,7 +110,7 @@ def _run(
     torch.set_num_threads(1)
     correct_small_floats(interpreter, triton.language)
     correct_boolean_operators(interpreter)
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     builder = interpreter.interpreter_builder
     set_index, started = builder.set_grid_idx, 0
 
@@ -132,7 +141,7 @@ def _run(
     except BaseException as error:  # noqa: BLE001 - whatever the interpreter does not support
         cause = error.__cause__ or error
         if isinstance(cause, TimeoutError) or "TimeoutError" in str(error):
-            return f"the interpreter ran {started - 1 if started else 0} CTAs in {SECONDS:g} s"
+            return f"the interpreter ran {started - 1 if started else 0} CTAs in {seconds:g} s"
         return f"the interpreter stopped: {type(cause).__name__}: {cause}"
     _HEADER.pack_into(shared, 0, started)
     return ""

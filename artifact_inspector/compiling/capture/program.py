@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from artifact_inspector.compiling.capture.known_tensors import UninitializedTensors
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.recorder import Recorder, event_writer
 from artifact_inspector.errors import CompileError
 from artifact_inspector.files.lifetime import kill_with_parent
@@ -30,7 +30,7 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
             `events`, the file to append events to.
     """
     recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"), Path(settings["directory"]))
-    uninitialized = UninitializedTensors()
+    tensors = KnownTensors()
     recorder.write_event("started", process=os.getpid())
     if os.getppid() == settings.get("parent"):  # not the processes that the program starts
         kill_with_parent(settings["parent"])
@@ -47,14 +47,14 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
             directory,
             settings["configs"],
             settings["time_limit"],
-            uninitialized,
+            tensors,
             interprets=settings.get("interprets", False),
         ).install()
 
     def install_torch() -> None:
         from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn  # see above
 
-        TorchStandIn(targets[0], recorder, uninitialized).install()
+        TorchStandIn(targets[0], recorder, tensors).install()
 
     sys.meta_path.insert(0, _ImportCallback({"triton": install_triton, "torch": install_torch}, recorder))
     atexit.register(recorder.finish)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from artifact_inspector.compiling.capture.devices import device_of
-from artifact_inspector.compiling.capture.known_tensors import UninitializedTensors
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
@@ -38,7 +38,8 @@ _FACTORIES = (
     "tril_indices", "triu_indices", "zeros", "zeros_like",
 )  # fmt: skip
 _METHODS = ("new_full", "new_ones", "new_tensor", "new_zeros")
-_READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__")
+_READS_OF_NUMBERS = ("item", "tolist", "numpy", "__int__", "__float__", "__index__")
+_READS = (*_READS_OF_NUMBERS, "cpu", "__bool__")
 
 
 class TorchStandIn:
@@ -46,13 +47,13 @@ class TorchStandIn:
 
     Args:
         recorder: receives a note where the program reads back values that no kernel has written.
-        uninitialized: receives the tensors that the program creates without values.
+        tensors: receives the tensors that the program creates, writes and reads.
     """
 
-    def __init__(self, target: Target, recorder: Recorder, uninitialized: UninitializedTensors) -> None:
+    def __init__(self, target: Target, recorder: Recorder, tensors: KnownTensors) -> None:
         self.target = target
         self.recorder = recorder
-        self._uninitialized = uninitialized
+        self._tensors = tensors
         self._patches = Patches()
 
     def install(self) -> None:
@@ -66,6 +67,7 @@ class TorchStandIn:
         self._create_tensors_on_cpu(torch)
         self._dispatch_operators(torch)
         self._prepare_compile(torch)
+        self._follow_tensors(torch)
         # values that are read back after a launch: no kernel has written them
         for owner, names in ((torch.Tensor, _READS), (torch, ("allclose", "equal"))):
             for name in names:
@@ -74,6 +76,31 @@ class TorchStandIn:
     def remove(self) -> None:
         """Restore torch."""
         self._patches.undo()
+
+    def _follow_tensors(self, torch: Any) -> None:
+        """Follow which tensors have known values, until the program compiles functions of torch."""
+        tensors = self._tensors
+
+        class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+            def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return tensors.follow(function, args, kwargs or {})
+
+        follower = Follower()
+        follower.__enter__()
+
+        def end() -> None:
+            if vars(torch.overrides)["_get_current_function_mode"]() is follower:
+                follower.__exit__(None, None, None)
+
+        self._end_following = end
+        self._patches.on_undo(end)
+        data = torch._C.TensorBase.data  # what is written through it is not seen
+
+        def written_data(tensor: Any) -> Any:
+            tensors.uninitialized.discard(tensor)
+            return data.__get__(tensor)
+
+        self._patches.set(torch.Tensor, "data", property(written_data, data.__set__))
 
     def _replace_device_queries(self, torch: Any) -> None:
         """Replace the device queries of `torch.cuda`, `torch.version` and `torch.accelerator`."""
@@ -244,6 +271,7 @@ class TorchStandIn:
             def prepare_and_call(*args: Any, **options: Any) -> Any:
                 if not ready:
                     ready.append(True)
+                    self._end_following()  # Dynamo would trace it
                     self._prepare_inductor(torch)  # importing it takes seconds
                 return function(*args, **options)
 
@@ -292,7 +320,11 @@ class TorchStandIn:
     def _note_reads(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(function)
         def read_and_note(*args: Any, **options: Any) -> Any:
-            if self.recorder.has_launched:
+            if name == "numpy":  # writes into the array are not seen
+                self._tensors.uninitialized.discard(args[0])
+            if self.recorder.has_launched and not self._tensors.is_known(args[0] if args else None):
+                if name in _READS_OF_NUMBERS:
+                    self._tensors.note_read(args[0])
                 what = f"Values are read back after a launch ({name.strip('_')})"
                 text = f"{what}: no kernel ran, so what one would have written is zero, or what was there before."
                 self.recorder.write_note(text, None, find_call_site().line)
@@ -336,7 +368,7 @@ class TorchStandIn:
             options.pop("pin_memory", None)
             tensor = function(*args, **options)
             if zeroed and not tensor.is_meta and not tensor.requires_grad:
-                self._uninitialized.add(tensor.zero_())
+                self._tensors.forget(tensor.zero_())
             return tensor
 
         return create_on_cpu

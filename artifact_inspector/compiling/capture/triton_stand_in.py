@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from artifact_inspector.compiling.arguments import describe_arguments, named_arg
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.interpretation import interpret_launch
-from artifact_inspector.compiling.capture.known_tensors import KnownTensors, UninitializedTensors
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
@@ -35,6 +36,8 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 
 OLDEST_TRITON = (3, 2)
+_MOST_INTERPRETING_SECONDS = 16.0
+"""Time for launches that write indices, which later launches may need; one has a quarter of what is left."""
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
@@ -45,7 +48,7 @@ class TritonStandIn:
         targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
         recorder: receives every compile, launch and resource shortage.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
-        uninitialized: the tensors that the program created without values.
+        tensors: the tensors that the program created without values, and those whose values are known.
         interprets: whether launches run in Triton's interpreter, and their results are recorded.
     """
 
@@ -56,7 +59,7 @@ class TritonStandIn:
         directory: Path,
         configs: int | None,
         time_limit: float,
-        uninitialized: UninitializedTensors,
+        tensors: KnownTensors,
         *,
         interprets: bool = False,
     ) -> None:
@@ -70,8 +73,8 @@ class TritonStandIn:
         self._thread = threading.local()
         self._refused_kernels = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._known_tensors = KnownTensors()
-        self._uninitialized, self._interprets = uninitialized, interprets
+        self._known_tensors, self._interprets = tensors, interprets
+        self._interpreting_seconds = _MOST_INTERPRETING_SECONDS
 
     def install(self) -> None:
         """Replace Triton's driver.
@@ -142,20 +145,33 @@ class TritonStandIn:
         is_last = self.index == len(self.targets) - 1 and not self._is_benchmarking
         arguments = named_arguments(*launch_arguments)
         origin = {
-            "created": self._uninitialized.number_storages(arguments),
-            "initialized": self._uninitialized.find_initialized(arguments, writes=is_last),
+            "created": self._known_tensors.uninitialized.number_storages(arguments),
+            "initialized": self._known_tensors.uninitialized.find_initialized(arguments, writes=is_last),
         }
         if self._interprets and not self._is_benchmarking and self.index == 0:
             self._interpret(kernel, target, grid, launch_arguments, origin)
         else:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
             self.recorder.record_arguments(kernel, target, grid, record, origin, tuning=self._is_benchmarking)
-            tensors = (*launch_arguments[1], *launch_arguments[2].values())
-            self._known_tensors.mark_written(
-                tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
-            )
+            if self.index == len(self.targets) - 1:
+                tensors = (*launch_arguments[1], *launch_arguments[2].values())
+                self._known_tensors.mark_written(
+                    tensors,
+                    lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None),
+                    [arguments[name] for name in origin["initialized"]] if is_last else tensors,
+                    lambda: is_last and self._run_for_indices(launch_arguments, grid),
+                )
 
         self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
+
+    def _run_for_indices(self, launch_arguments: Any, grid: Sequence[int]) -> bool:
+        """Run a launch in the interpreter, as long as there is time; returns whether it ran to its end."""
+        if self._interpreting_seconds <= 0:
+            return False
+        start = time.monotonic()
+        is_complete = interpret_launch(*launch_arguments, grid, seconds=self._interpreting_seconds / 4).problem is None
+        self._interpreting_seconds -= time.monotonic() - start
+        return is_complete
 
     def _interpret(
         self, kernel: str, target: Target, grid: Sequence[int], launch_arguments: Any, origin: Mapping[str, Any]
@@ -208,6 +224,7 @@ class TritonStandIn:
                             if index == 0:
                                 raise
                             # the vendors have different options
+                            self._known_tensors.mark_written((*args, *options.values()), lambda: None)
                             self._refuse(function.__name__, target, f"{type(error).__name__}: {error}")
                 return results[0]
 
