@@ -97,8 +97,8 @@ def _merge_lines(problems: list[MemoryProblem]) -> list[MemoryProblem]:
     """The errors with those of several instructions of one source line as one."""
     merged: dict[object, MemoryProblem] = {}
     for problem in problems:
-        other = None if problem.other_site is None else problem.other_site.source or problem.other_site.line
-        key = (problem.check, problem.tensor, problem.site.source or problem.site.line, other)
+        sites = [one and (one.source or one.line, one.called_from) for one in (problem.site, problem.other_site)]
+        key = (problem.check, problem.tensor, *sites)
         first = merged.get(key)
         if first is not None and first.lanes is not None and problem.lanes is not None:
             problem = replace(first, lanes=first.lanes + problem.lanes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
@@ -67,8 +68,11 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
 
 def _lanes_of_line(run: SimulatedLaunch, step: ProgramStep) -> int:
     """The lanes outside of every tensor of all instructions that one source line became."""
+    site = site_of(step)
     same_line = [
-        other for other in run.loaded.program.steps if other.source_place == step.source_place or other is step
+        other
+        for other in run.loaded.program.steps
+        if other is step or (other.location and replace(site_of(other), opcode=site.opcode, line=site.line) == site)
     ]
     return sum(run.counters.out_of_bounds_lanes.get(other.index, 0) for other in same_line)
 

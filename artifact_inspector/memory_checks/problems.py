@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.model import SourceLine
 
 
 class Check(str, Enum):
@@ -60,7 +61,9 @@ class InstructionSite:
     line: int
     """Line in the machine code."""
     source: str | None
-    """`file:line` of the kernel's source."""
+    """`file:line` of the innermost function outside of Triton's library."""
+    called_from: tuple[str, ...] = ()
+    """`file:line` of the calls that it was inlined through, innermost first."""
 
     @property
     def source_line(self) -> int:
@@ -68,12 +71,17 @@ class InstructionSite:
         return int((self.source or ":0").rpartition(":")[2])
 
     def __str__(self) -> str:
-        return f"{self.opcode} at line {self.line}" if self.source is None else f"{self.source} ({self.opcode})"
+        if self.source is None:
+            return f"{self.opcode} at line {self.line}"
+        return f"{SourceLine((self.source, *self.called_from))} ({self.opcode})"
 
 
 def site_of(step: ProgramStep) -> InstructionSite:
     """The site of a step."""
-    return InstructionSite(step.opcode, step.line, step.source_place)
+    if not step.location:
+        return InstructionSite(step.opcode, step.line, None)
+    line = SourceLine.from_location(step.location)
+    return InstructionSite(step.opcode, step.line, line.innermost, line.called_from)
 
 
 @dataclass(frozen=True, slots=True)

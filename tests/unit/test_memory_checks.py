@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,9 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import _missing_part, describe_coverage
 from artifact_inspector.memory_checks.out_of_bounds import _suggest_mask
-from artifact_inspector.memory_checks.problems import Check, MemoryReport
+from artifact_inspector.memory_checks.problems import Check, MemoryReport, site_of
 from artifact_inspector.memory_checks.shared_state import AsyncKind, SharedState
+from artifact_inspector.model.location import Frame
 
 PROGRAM = Path(__file__).parents[1] / "cases" / "memory_errors.py"
 TARGETS = ("sm_80", "sm_90", "gfx942")
@@ -389,6 +391,16 @@ def test_the_first_access_to_a_tensor_decides_whether_it_is_read_uninitialized(
         lanes, cta = (1 << 30) + 4 * np.arange(32)[None], np.array([0])
         log.observe_global(GlobalAccess(step, cta, lanes, None, None, 4, is_write=access != "load"))
     assert list(log.first_reads) == ["x"] * reads
+
+
+def test_an_error_in_a_helper_is_named_by_its_own_line_and_the_calls() -> None:
+    library = Frame("/x/site-packages/triton/language/standard.py", 290, 0)
+    chain = (library, Frame("/a/helper.py", 106, 0), Frame("/a/kernel.py", 114, 0))
+    step = ProgramStep(0, 0, "LDG.E", "", 7, ("/a/kernel.py", 114), lambda _: None, location=chain)
+    site = site_of(step)
+    assert (site.source, site.source_line, site.called_from) == ("helper.py:106", 106, ("kernel.py:114",))
+    assert str(site) == "helper.py:106 via kernel.py:114 (LDG.E)"
+    assert str(site_of(replace(step, location=None))) == "LDG.E at line 7"
 
 
 def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:

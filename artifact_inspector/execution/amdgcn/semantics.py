@@ -164,6 +164,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
         accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
         kind=_step_kind(statement, instruction),
         is_supported=is_supported,
+        location=frames,
     )
 
 
@@ -241,7 +242,7 @@ def _pair_dual_issue(first: ProgramStep, second: ProgramStep) -> ProgramStep:
         first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, first.source_location,
         run,
         lane_flop=first.lane_flop + second.lane_flop, kind=first.kind,
-        is_supported=first.is_supported and second.is_supported,
+        is_supported=first.is_supported and second.is_supported, location=first.location,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from artifact_inspector.execution.interpreter.reconvergence import BlockRange
+from artifact_inspector.model import Location
 
 MALFORMED_OPERAND_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
@@ -65,6 +66,8 @@ class ProgramStep:
     """Whether it ends a compare-and-swap loop as if no other wave changed the word."""
     starts_swap: bool = False
     """Whether it loads what a compare-and-swap loop expects first: an old value only costs another try."""
+    location: Location | None = None
+    """Its inline chain, innermost first; `source_location` is the last of it."""
 
     @property
     def source_place(self) -> str | None:

@@ -174,6 +174,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, target: int 
         ignores_inactive_lanes=base != "SHFL",
         kind=_step_kind(statement),
         is_supported=is_supported,
+        location=frames,
     )
 
 
