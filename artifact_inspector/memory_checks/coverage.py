@@ -116,11 +116,17 @@ def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -
     return problems
 
 
-def find_uninitialized_reads(run: SimulatedLaunch, log: AccessLog) -> list[MemoryProblem]:
-    """Reads and atomic updates of tensors that nothing has written, neither the program nor the kernel before."""
-    problems = []
+def find_uninitialized_reads(run: SimulatedLaunch, log: AccessLog) -> tuple[list[MemoryProblem], list[str]]:
+    """Outputs that a kernel reads or updates although nothing has written them; notes on other such tensors.
+
+    It is no error to read an input without values: programs that measure time create them so.
+    """
+    problems, notes = [], []
     for name, (step, cta, address) in log.first_reads.items():
         region = next(region for region in run.memory.tensors if region.name == name)
+        if name not in log.stored_bytes and name not in log.updated_tensors:
+            notes.append(f"{name} is read, but was created without values and never written")
+            continue
         action = "an atomic updates" if is_atomic(step) else "the kernel reads"
         element = (address - region.start) * 8 // region.tensor.bits
         message = f"{action} element {element:,} of {name}, which was created without values and never written"
@@ -129,7 +135,7 @@ def find_uninitialized_reads(run: SimulatedLaunch, log: AccessLog) -> list[Memor
         problems.append(
             MemoryProblem(Check.UNINITIALIZED_TENSOR, message, site, name, cta, address=address, suggestion=remedy)
         )
-    return problems
+    return problems, notes
 
 
 def _missing_part(region: TensorMemory, launch: KernelLaunch) -> str | None:

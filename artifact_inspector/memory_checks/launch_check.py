@@ -61,8 +61,9 @@ def check_launch(
     coverage = find_coverage(run, log, is_decided=not undecided)
     partial = find_partial_outputs(run, coverage)
     problems += partial if partial and _ignores_values(run, steps) else []
-    if not undecided and (synchronizing_opcode(run) is None or log.updated_tensors >= log.first_reads.keys()):
-        problems += find_uninitialized_reads(run, log)
+    is_ordered = synchronizing_opcode(run) is None or log.updated_tensors >= log.first_reads.keys()
+    uninitialized, read_notes = find_uninitialized_reads(run, log) if is_ordered and not undecided else ([], [])
+    problems += uninitialized
     shared = check_shared_memory(loaded, run.launch)
     values = check_values(loaded, launch, steps) if compares_values else ValueCheck()
     return MemoryReport(
@@ -76,7 +77,7 @@ def check_launch(
         coverage=tuple(coverage),
         work=None if undecided else find_product_work(run, coverage),
         values=values.compared,
-        notes=(*run.notes, *shared.notes, *values.notes),
+        notes=(*run.notes, *read_notes, *shared.notes, *values.notes),
     )
 
 

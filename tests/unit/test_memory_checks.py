@@ -364,14 +364,22 @@ def test_a_part_that_is_not_written_is_an_error_without_values(
     assert report.coverage[0].written_elements == 1024
 
 
-@pytest.mark.parametrize(("initialized", "place"), [(INPUTS, None), (["x_ptr"], "masked_add.py:13"), (None, None)])
-def test_a_read_of_a_tensor_that_nothing_has_written_is_an_error(
-    initialized: list[str] | None, place: str | None
-) -> None:
+@pytest.mark.parametrize("initialized", [["x_ptr"], INPUTS])
+def test_an_output_that_is_read_before_anything_wrote_it_is_an_error(initialized: list[str]) -> None:
+    """In place, the output is the second input."""
+    arguments = {name: _numbers([4096], place) for name, place in (("x_ptr", None), ("y_ptr", 0), ("out_ptr", 0))}
+    report = _check_add(
+        {"grid": [8], "args": {**arguments, "n": 4096}, "initialized": [*initialized, *initialized[1:2]]}
+    )
+    rows = [(problem.check, problem.site.source) for problem in report.problems]
+    assert rows == ([] if "y_ptr" in initialized else [(Check.UNINITIALIZED_TENSOR, "masked_add.py:13")])
+
+
+def test_a_read_of_an_input_without_values_is_noted() -> None:
     arguments = {name: _numbers([4096]) for name in (*INPUTS, "out_ptr")}
-    report = _check_add({"grid": [8], "args": {**arguments, "n": 4096}, "initialized": initialized})
-    rows = [(problem.check, problem.tensor, problem.site.source) for problem in report.problems]
-    assert rows == ([] if place is None else [(Check.UNINITIALIZED_TENSOR, "y_ptr", place)])
+    report = _check_add({"grid": [8], "args": {**arguments, "n": 4096}, "initialized": ["x_ptr"]})
+    assert (report.status, report.problems) == ("clean", ())
+    assert report.notes[0] == "y_ptr is read, but was created without values and never written"
 
 
 @pytest.mark.parametrize(
