@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from memory_cases import run_command
 from saved import FIXTURES
 
 from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.compiling.capture import interpretation
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.stored_values import StoredValues, TensorContents
@@ -101,3 +103,29 @@ def test_a_program_stores_what_the_interpreter_stores(target: str) -> None:
     assert len(values) == 9
     assert sum(row["compared"] for row in values) > 14_000
     assert not any(row["wrong"] or row["unknown"] for row in values)
+
+
+SPIN = """
+import triton, triton.language as tl
+
+@triton.jit
+def take(lock):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+"""
+
+
+@pytest.mark.long
+def test_a_cta_that_waits_for_ever_ends_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpretation, "_GRACE_SECONDS", 0.5)
+    torch = pytest.importorskip("torch")
+    file = tmp_path / "spin.py"
+    file.write_text(SPIN)
+    spec = importlib.util.spec_from_file_location("spin", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    lock = torch.zeros(1, dtype=torch.int32)
+    done = interpretation.interpret_launch(module.take, (lock,), {}, (2, 1, 1), seconds=0.5)
+    assert done == (0, "a CTA did not end in 0.5 s in the interpreter", {})
+    assert int(lock) == 0

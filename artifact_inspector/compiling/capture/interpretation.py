@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ MOST_BYTES = 1 << 26
 """Bytes of all tensors of a launch up to which it is interpreted."""
 SECONDS = 20.0
 """Time after which the remaining CTAs are left out."""
+_GRACE_SECONDS = 2.0
+"""Time for a CTA to end, and to copy the results."""
 _HEADER = struct.Struct("<q")
 
 
@@ -72,6 +75,8 @@ def interpret_launch(
         child = os.fork()
         if child == 0:
             problem = "the interpreter failed"
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends a CTA that waits for another one
+            signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
             try:
                 problem = _run(function, args, options, tuple(map(int, grid)), shared, seconds)
                 offset = _HEADER.size
@@ -81,7 +86,9 @@ def interpret_launch(
                 shared[offset : offset + 4096] = problem.encode()[:4000].ljust(4096, b"\0")
             finally:
                 os._exit(0)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            return Interpretation(0, f"a CTA did not end in {seconds:g} s in the interpreter", {})
         (ctas,) = _HEADER.unpack_from(shared)
         offset, contents = _HEADER.size, {}
         for at, size in sizes.items():
