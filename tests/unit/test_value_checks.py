@@ -122,7 +122,8 @@ def test_a_cta_that_waits_for_ever_ends_with_its_time(tmp_path: Path, monkeypatc
     file = tmp_path / "spin.py"
     file.write_text(SPIN)
     spec = importlib.util.spec_from_file_location("spin", file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     lock = torch.zeros(1, dtype=torch.int32)
