@@ -201,8 +201,9 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
         source, reason = _find_evidence(fact, worse, better)
         if fact.direction is Sign.BETTER or (better is not None and reason == _find_evidence(fact, better, worse)[1]):
             reason = ""  # it explains the old kernel, or both
-    if consequence_of(fact) is Consequence.SPILLS and source is None and fact.direction is Sign.WORSE:
-        source, reason = _find_loads_that_spill(facts, right)
+    if consequence_of(fact) is Consequence.SPILLS and source is None and worse is not None:
+        source, reason = _find_loads_that_spill(facts, right) if worse is right else (None, "")
+        source = source or _find_largest_tile(worse)
     loop = _locate_region(fact.region, kernels)
     origin = _describe_origin(kernels.differences, kernels.first_difference)
     if _FIRST_DIFFERENCE in origin:
@@ -240,6 +241,14 @@ def _find_loads_that_spill(facts: Sequence[FactPair], kernel: KernelFacts) -> tu
     if loads is None or (kinds is None and (copies is None or copies.right is not None)):
         return None, ""
     return _find_evidence(loads, kernel, None)[0], describe_decisive(loads, facts, loads.region)
+
+
+def _find_largest_tile(kernel: KernelFacts) -> str | None:
+    """The statement that takes most registers: the last dot of the main loop, else the load of most bytes."""
+    dots = find_dots(kernel, kernel.principal)[2] if kernel.principal else ()
+    loads = [load for load in kernel.widths if load.source]
+    largest = max(loads, key=lambda load: sum(width * n for width, n in load.widths.items()), default=None)
+    return dots[-1] if dots else None if largest is None else str(largest.source)
 
 
 def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | None) -> tuple[str | None, str]:
@@ -402,7 +411,11 @@ def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
     change = "wider" if fact.direction is Sign.BETTER else "narrower"
     if (means[1] > means[0]) is not (fact.direction is Sign.BETTER):
         return ""
-    values = f"{value_text(fact.left)} → {value_text(fact.right)}"
+    changed = [one for one in same if one.differs]
+    values = ", ".join(
+        f"{f'{one.title} ' if len(changed) > 1 else ''}{value_text(one.left)} → {value_text(one.right)}"
+        for one in changed
+    )
     return f"{fact.title} are {change}, {means[0]:.3g} → {means[1]:.3g} B per thread on average ({values})"
 
 
