@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -109,7 +110,9 @@ def describe_unmatched(corpus: Corpus) -> Iterator[str]:
     if axis_and_count is not None:
         axis, count = axis_and_count
         yield f"--across {axis.value} would match {count} of these"
-    for left, right in matching.ambiguous:
+    if len(matching.ambiguous) > MAX_CANDIDATES:
+        yield f"{len(matching.ambiguous)} groups of kernels have several matches; the first {MAX_CANDIDATES}:"
+    for left, right in matching.ambiguous[:MAX_CANDIDATES]:
         yield f"not compared: {len(left)} {left_name} match {len(right)} {right_name}\n" + _list_candidates(
             (*left, *right)
         )
@@ -300,13 +303,20 @@ class RegressReport:
         listed = [outcome for outcome in regressions.outcomes if self.show_all or outcome.direction is not Sign.NEUTRAL]
         forms = [Compiled(outcome.change.right.artifact, outcome.change.right.program) for outcome in listed]
         labels = label_forms(forms, find_varying(form.artifact for form in forms))
-        for outcome, label in zip(listed, labels, strict=True):
+        labelled = zip(listed, labels, strict=True)
+        for sentence, outcomes in groupby(labelled, key=lambda pair: describe_outcome(pair[0])):
+            (outcome, label), *others = outcomes
             candidate = outcome.change.right
             yield ""
             head = Text(candidate.artifact.display_name, "bold", overflow="fold")
             head.append(f"  {candidate.target or 'target unknown'} {label} {candidate.artifact.hash[:12]}", "dim")
             yield head
-            yield indented(describe_outcome(outcome), STYLES[outcome.direction])
+            yield indented(sentence, STYLES[outcome.direction])
+            if others:
+                entries = [other.change.right.artifact for other, _ in others]
+                names = [f"{entry.display_name} {entry.hash[:6]}" for entry in entries]
+                omitted = [f"{len(names) - MAX_CANDIDATES} more"] if len(names) > MAX_CANDIDATES else []
+                yield indented(f"the same in {', '.join([*names[:MAX_CANDIDATES], *omitted])}", "dim")
         for sentence in describe_unmatched(regressions.corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for side, problem in regressions.corpus.problems:

@@ -18,7 +18,8 @@ from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import KernelOutcome, find_regressions
 from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.report.corpus import describe_outcome
+from artifact_inspector.report.console import to_text
+from artifact_inspector.report.corpus import RegressReport, describe_outcome
 from artifact_inspector.vocabulary.fact import Sign
 
 pytestmark = pytest.mark.usefixtures("recalled")
@@ -161,3 +162,13 @@ def test_a_neutral_time_names_no_price_of_one_fact() -> None:
     ]
     assert ["0.80× the time" in sentence for sentence in sentences] == [False, True]
     assert sentences[0].startswith("Neutral: 0.99× the old predicted time, although the dots")
+
+
+def test_kernels_with_one_sentence_are_listed_together() -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    regressions = find_regressions(compare_corpora(*sides, inspect_artifact, is_one_pair=True))
+    text = to_text(RegressReport(replace(regressions, outcomes=regressions.outcomes * 15)), 400)
+    assert text.count("wgmma.mma_async") == 1
+    name = regressions.outcomes[0].change.right.artifact
+    assert f"the same in {name.display_name} {name.hash[:6]}, " in text
+    assert " 2 more" in text  # 1 + 12 are named
