@@ -68,6 +68,12 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
         elif exchange and line in operations.converts_layout and not operations.has(line, *DOTS):
             reason = "every iteration converts a tile's layout through shared memory; keep one layout in the loop"
             yield attribute(model, CauseKind.LAYOUT_CONVERSION, line, exchange, reason)
+        elif exchange and line in operations.stores_operand:
+            reason = (
+                "every iteration stores a computed operand of a dot to shared memory and reads it in another layout; "
+                "compute it in the order in which the dot reads it"
+            )
+            yield attribute(model, CauseKind.LAYOUT_CONVERSION, line, exchange, reason)
         elif barriers and operations.has(line, "gpu.barrier", "ttg.barrier"):
             of_line = attribute(model, CauseKind.BARRIER_PER_TRIP, line, barriers, "")
             plural = f"{len(barriers)} barriers" if len(barriers) > 1 else "a barrier"

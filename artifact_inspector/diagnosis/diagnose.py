@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -108,10 +109,9 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             -urgency_of(attribution, attributions),
         ),
     )
-    notes_of = [explain_order(attribution, ordered[0]) for attribution in ordered[:MOST_CAUSES]]
-    if model.time is not None:
-        notes_of[:1] = [name_second(attributions, ordered)] if ordered else []
-    causes = tuple(attribution.as_cause(note) for attribution, note in zip(ordered, notes_of, strict=False))
+    causes = tuple(one.as_cause(explain_order(one, ordered[0])) for one in ordered[:MOST_CAUSES])
+    if model.time is not None and ordered:
+        causes = (describe_first(attributions, ordered), *causes[1:])
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
@@ -119,7 +119,9 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     roofline_microseconds = (
         None if launch_time is None else launch_time.microseconds(model.sample, roofline_cycles(model, launch_time))
     )
+    efficiency = min(1.0, (roofline_microseconds or 0.0) / (microseconds or 1.0))
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
+    is_large = any(one.weight >= LEAST_SHARE for one in ordered)
     notes = model.sample.launch.notes
     if time is not None and model.is_amd:
         notes += ("times are predicted from AMD's documented rates, and were not compared with a GPU",)
@@ -129,14 +131,13 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         budget = model.counters.budget
         if budget is not None and any(budget.reason in end.reasons for end in model.sample.unfinished):
             causes, summary = (), f"Not decided: {budget.reason}."
-    elif not is_small and roofline >= (1 - NEAR_ROOFLINE) * cycles:
-        causes = ()
-        summary = (
-            f"Nothing stands out: within {1 - roofline / cycles:.0%} of the roofline{_remainder(ordered, hidden)}."
-        )
+    elif not is_small and max(near := roofline / cycles, 0.0 if is_large else efficiency) >= 1 - NEAR_ROOFLINE:
+        causes, efficiency = (), max(near, 0.0 if is_large else efficiency)
+        summary = f"Nothing stands out: within {1 - efficiency:.0%} of the roofline{_remainder(ordered, hidden)}."
     else:
-        if not causes:
-            causes = (_bound(model, (roofline_microseconds or 0.0) / (microseconds or 1.0)),)
+        if not is_large:
+            bound = _bound(model, efficiency)
+            causes = (_name_largest(bound, ordered[0]) if ordered else bound,)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(
@@ -193,17 +194,25 @@ def urgency_of(one: Attribution, attributions: Sequence[Attribution] = ()) -> fl
     return half if is_behind else one.weight
 
 
+def describe_first(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> Cause:
+    """The first cause; with the second one if there is room, at the expense of what to do about the first."""
+    first, note = ordered[0], name_second(attributions, ordered)
+    short = replace(first, reason=first.reason.partition(";")[0])
+    texts = [one.as_cause(note) for one in (first, short) if note]
+    return next((one for one in texts if len(one.text.split()) <= MOST_WORDS), first.as_cause())
+
+
 def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> str:
-    """The second cause, if it is as large, or specific beside a generic one; only if the sentence stays short."""
+    """The second cause, if it is as large, at least half as large, or specific beside a generic one."""
     first, others = ordered[0], [one for one in ordered[1:] if not one.kind.is_generic]
-    if not others or first.share is None or (second := others[0]).share is None or second.line == first.line:
+    if not others or first.share is None or (second := others[0]).share is None:
         return ""
-    is_equal = urgency_of(second, attributions) >= urgency_of(first, attributions) - TIE
-    if not is_equal and not (first.kind.is_generic and second.share >= LEAST_SHARE):
+    least, urgency = urgency_of(first, attributions), urgency_of(second, attributions)
+    is_equal, is_half = urgency >= least - TIE, urgency >= max(least / 2, 2 * LEAST_SHARE)
+    if not is_equal and not is_half and not (first.kind.is_generic and second.share >= LEAST_SHARE):
         return ""
-    word = "as large" if is_equal else "also"
-    note = f"; {word}: {second.line or 'the launch'} ({second.share:.0%}), {second.reason.partition(';')[0]}"
-    return note if len(f"{first.as_cause().text}{note}".split()) <= MOST_WORDS else ""
+    place = "there" if second.line == first.line else second.line or "the launch"
+    return f"; {'as large' if is_equal else 'also'}: {place} ({second.share:.0%}), {second.reason.partition(';')[0]}"
 
 
 def explain_order(one: Attribution, first: Attribution) -> str:
@@ -213,6 +222,13 @@ def explain_order(one: Attribution, first: Attribution) -> str:
     if one.kind is CauseKind.TYPE_CONVERSION:
         return "; listed later, since mixed precision needs most conversions"
     return "; listed later, since the repair of the first cause often shrinks it"
+
+
+def _name_largest(bound: Cause, largest: Attribution) -> Cause:
+    """A cause of less than the error of the model, after what bounds the launch."""
+    reason = re.split("[;,]", largest.reason)[0]
+    text = f"{bound.text[:-1]}; largest: {largest.line or 'the launch'} ({largest.share:.0%}), {reason}."
+    return replace(largest.as_cause(), text=text)
 
 
 def _bound(model: LaunchModel, efficiency: float) -> Cause:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses
+from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses, without_work
 from artifact_inspector.diagnosis.source_operations import SourceOperations
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
@@ -46,10 +46,20 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
     elif not model.is_amd or not _is_pipelined(model):
         if share is not None and not model.operations.multiplies_at(line):
             weight = share / 2  # Triton pipelines no such loop by default, and other warps may hide it
+        elif share is not None and not model.is_amd:
+            weight = share = _share_of_copies(model, loads)
         reason = (
             "the loop is not pipelined: every iteration waits for its own loads; raise num_stages (tl.range has it too)"
         )
         yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
+
+
+def _share_of_copies(model: LaunchModel, loads: Sequence[ProgramStep]) -> float:
+    """Share of the time of the way through registers: asynchronous copies store operands by themselves."""
+    lines = {step.source_place for step in loads}
+    stores = [s.index for s in model.steps if s.kind in ("shared_store", "matrix_store") and s.source_place in lines]
+    copied = without_work(model.sample, dict.fromkeys(stores, 0.0))
+    return model.share_of(copied, hidden={step.index for step in loads}) or 0.0
 
 
 def _loads_of_address(operations: SourceOperations, line: str) -> frozenset[str]:

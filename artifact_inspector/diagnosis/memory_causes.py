@@ -168,8 +168,7 @@ def _attribute_separate(
 ) -> Attribution:
     """Accesses of neighbouring threads to separate sectors or cache lines, by their factor over contiguous ones."""
     reason = (
-        f"neighbouring threads access separate {unit}, {factor} times as many as contiguous ones; "
-        "let them access neighbouring elements"
+        f"neighbouring threads access separate {unit}, {factor} per useful one; let them access neighbouring elements"
     )
     indices = [step.index for step in steps]
     repair = partial(with_contiguous_accesses, steps=indices)

@@ -47,6 +47,8 @@ class SourceOperations:
     """Line → opcodes."""
     converts_layout: frozenset[str] = frozenset()
     """Lines whose value changes its layout."""
+    stores_operand: frozenset[str] = frozenset()
+    """Lines in loops that store a computed tile to shared memory, and load it in the layout of an operand."""
     wide_integers: frozenset[str] = frozenset()
     """Lines that multiply or divide 64-bit integers per element, or convert them to floats."""
     chained_loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -107,10 +109,11 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         line = _line_of(instruction)
         if line is not None:
             operations[line].add(instruction.opcode)
-    converted, partitions_storing = set(), dict[str, tuple[str, ...]]()
+    converted, partitions_storing, stores_operand = set(), dict[str, tuple[str, ...]](), frozenset[str]()
     if layouts is not None:
         lowered = _kernel_function(layouts, artifact.name)
         partitions_storing = _partitions_storing(lowered)
+        stores_operand = frozenset(_stored_operands(lowered))
         for instruction in lowered.instructions:
             if instruction.kind is EventKind.LAYOUT_CONVERSION and (line := _line_of(instruction)) is not None:
                 converted.add(line)
@@ -118,6 +121,7 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
     return SourceOperations(
         operations={line: frozenset(names) for line, names in operations.items()},
         converts_layout=frozenset(converted),
+        stores_operand=stores_operand,
         wide_integers=frozenset(_wide_integer_lines(function, module)),
         chained_loads=_chained_loads(values),
         divides=frozenset(_dividing_lines(values)),
@@ -275,6 +279,19 @@ def _dot_operands(values: _ValueGraph) -> dict[str, frozenset[str]]:
             if (origin_line := _line_of(origin)) is not None:
                 lines[line].add(origin_line)
     return {line: frozenset(origins) for line, origins in lines.items()}
+
+
+def _stored_operands(function: Function) -> Iterator[str]:
+    """Lines of tiles that are stored to shared memory only to be loaded in another layout, in loops."""
+    flow, values = find_control_flow(function), _ValueGraph(function)
+    loaded = {name for one in values.instructions if one.instruction.opcode == "ttg.local_load" for name in one.reads}
+    for index, (instruction, results, reads) in enumerate(values.instructions):
+        line = _line_of(instruction)
+        if instruction.opcode != "ttg.local_alloc" or loaded.isdisjoint(results) or flow.loop_at(index) is None:
+            continue
+        origins = {one.opcode for one in values.definitions(reads, _PASSES_VALUES)}
+        if origins and line is not None and origins.isdisjoint(("tt.load", "ttg.local_load")):
+            yield line
 
 
 def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:

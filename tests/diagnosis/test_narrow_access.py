@@ -41,7 +41,7 @@ def test_lanes_with_a_cache_line_each_are_uncoalesced(monkeypatch: pytest.Monkey
     )
     ((kind, reason),) = memory_causes._access_in_pieces(model, "k.py:3", [SimpleNamespace(index=0)])
     assert kind == "uncoalesced"
-    assert "separate cache lines, 32 times as many" in reason
+    assert "separate cache lines, 32 per useful one" in reason
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.diagnose import explain_order, name_second, urgency_of
+from artifact_inspector.diagnosis.diagnose import describe_first, explain_order, name_second, urgency_of
 
 FIRST = Attribution(CauseKind.UNCOALESCED, "k.py:3", 0.2, 0.2, "r")
 
@@ -28,21 +30,31 @@ def test_a_larger_share_that_is_not_first_is_explained(kind: CauseKind, share: f
 
 
 @pytest.mark.parametrize(
-    ("kind", "line", "share", "is_named"),
+    ("kind", "line", "share", "named"),
     [
-        (CauseKind.DIVISION, "k.py:4", 0.18, True),
-        (CauseKind.DIVISION, "k.py:4", 0.16, False),
-        (CauseKind.DIVISION, "k.py:3", 0.2, False),
-        (CauseKind.NARROW_ACCESS, "k.py:4", 0.2, False),
-        (CauseKind.DIVISION, "k.py:4", None, False),
+        (CauseKind.DIVISION, "k.py:4", 0.18, "as large: k.py:4 (18%)"),
+        (CauseKind.DIVISION, "k.py:4", 0.16, "also: k.py:4 (16%)"),
+        (CauseKind.DIVISION, "k.py:3", 0.2, "as large: there (20%)"),
+        (CauseKind.DIVISION, "k.py:4", 0.09, ""),
+        (CauseKind.NARROW_ACCESS, "k.py:4", 0.2, ""),
+        (CauseKind.DIVISION, "k.py:4", None, ""),
     ],
 )
-def test_the_first_sentence_names_both_of_two_equal_causes(
-    kind: CauseKind, line: str, share: float | None, is_named: bool
+def test_the_first_sentence_names_two_causes_of_a_similar_share(
+    kind: CauseKind, line: str, share: float | None, named: str
 ) -> None:
     second = Attribution(kind, line, share, share or 0.0, "every iteration divides; do not")
     note = name_second([FIRST, second], [FIRST, second])
-    assert note == ("; as large: k.py:4 (18%), every iteration divides" if is_named else "")
+    assert note == (f"; {named}, every iteration divides" if named else "")
+
+
+def test_what_to_do_gives_way_to_a_second_cause() -> None:
+    first = replace(FIRST, reason=f"{'word ' * 17}end; do not")
+    second = Attribution(CauseKind.DIVISION, "k.py:4", 0.18, 0.18, "every iteration divides")
+    text = describe_first([first, second], [first, second]).text
+    assert text.endswith("end; as large: k.py:4 (18%), every iteration divides.")
+    longer = replace(first, reason=f"{'word ' * 24}end; do not")
+    assert describe_first([longer, second], [longer, second]).text.endswith("end; do not.")
 
 
 def test_a_single_cause_has_no_equal() -> None:
