@@ -46,7 +46,9 @@ NOTHING_HELPS = "No change tried helps"
 _BATCH = 4
 _MOST_EXCESS = 1.5
 """Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
-_MASK_SHARE = 0.1
+_LEAST_SECONDS = 4.0
+"""Processor seconds for the simulations of a search, even if the diagnosis has spent the budget."""
+_MASK_SHARE = 0.05
 """Share of the budget in which the launch is checked for accesses outside of its tensors."""
 _FIRST_BATCH = 2
 """Changes that are tried before the cost of one is known."""
@@ -54,6 +56,8 @@ _LEAST_STEP = 1.02
 """Gain from which a change is combined with others."""
 _LEAST_REDUCTION = 0.02
 """Share of the time that a cause must lose to count as reduced."""
+_FAR = 0.5
+"""Roofline over the predicted time of a launch that is far from it."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 PROCESSOR_SHARE = 1 / 3
@@ -118,7 +122,7 @@ def search_remedies(
                 entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
                 directory=directory, gpu=gpu, steps=steps, spent=spent,
             )  # fmt: skip
-            with limit_simulation(budget):
+            with limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
                 faster = search.verified(budget)
         except (UsageError, CompileError) as error:
@@ -160,6 +164,12 @@ class _Search:
         self.source = ""
         self.tile_axes: dict[str, tuple[int, ...]] = {}
         self._is_stopped = False
+        self._unchecked = 0
+        self._original_bytes: tuple[int, int] | None = None
+        # far from the roofline, what device memory delivers again decides no order; gains are of the whole model
+        bound = diagnosis.roofline_microseconds or 0.0
+        is_refetched = any(cause.kind is CauseKind.REFETCHED for cause in diagnosis.causes)
+        self._fetches_once = not is_refetched and bound < _FAR * (diagnosis.microseconds or 0.0)
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
         """Try changes until the budget is spent, or none is left."""
@@ -279,7 +289,9 @@ class _Search:
 
         def judge(number: int) -> tuple[int, float | None]:
             try:
-                return number, predict_microseconds(compiled[number][2], disassemble, gpu=self.gpu, limit=self.steps)
+                return number, predict_microseconds(
+                    compiled[number][2], disassemble, gpu=self.gpu, limit=self.steps, fetches_once=self._fetches_once
+                )
             except (UsageError, CacheError):
                 return number, None
 
@@ -296,22 +308,29 @@ class _Search:
             seconds = processor_seconds() - self._processor_start
             used = seconds / (budget * PROCESSOR_SHARE)
             is_late = time.monotonic() - self._start > budget or used > 1
-            is_small = before < max(LEAST_GAIN * trial.microseconds, trial.microseconds + LEAST_SAVING)
-            if len(remedies) == MOST_REMEDIES or is_small or (is_late and remedies) or used > _MOST_EXCESS:
+            if len(remedies) == MOST_REMEDIES or not _saves(before, trial.microseconds):
+                break
+            if (is_late and remedies) or used > _MOST_EXCESS:
+                self._unchecked += not remedies
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
                 continue  # a better one does the same with less
-            cause = find_reduced_cause(self.diagnosis, self._diagnose(trial))
-            if cause is None or not self._is_equal(trial):
+            after = self._diagnose(trial)
+            self._unchecked += after.microseconds is None
+            cause = find_reduced_cause(self.diagnosis, after)
+            if cause is None or not _saves(before, after.microseconds) or not self._is_equal(trial):
                 continue
             patch = None
             if trial.edit is not None:
                 patch = trial.edit.as_patch(self.source, Path(self.kernel_path.partition(":")[0]).name)
                 edited[patch] = trial.edit.text
             costs = _costs(self.entry, self.request, trial)
-            gain = round(before / trial.microseconds, 2)
+            gain = round(before / (after.microseconds or before), 2)
             remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
+        remedies.sort(key=lambda remedy: -remedy.gain)
         attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
+        if self._unchecked:
+            attempt = f"A change may help, but none was checked ({len(self.trials)} tried)."
         reason = "" if remedies else attempt
         if failed := sum(one is None for one in self._equalities.values()):
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
@@ -346,9 +365,18 @@ class _Search:
         if not any(type(value) is int for value in constants.values()):
             return True
         disassemble = self.make_disassembler([self.entry, trial.candidate.artifact])
-        original = RankingCandidate(self.entry, self.request, self.entry.constants)
-        counts = [_unique_bytes(one, disassemble, self.steps) for one in (original, trial.candidate)]
-        return counts[0] is not None and counts[0] == counts[1]
+        if self._original_bytes is None:
+            original = RankingCandidate(self.entry, self.request, self.entry.constants)
+            self._original_bytes = _unique_bytes(original, disassemble, self.steps)
+        count = self._original_bytes and _unique_bytes(trial.candidate, disassemble, self.steps)
+        budget = current_budget()
+        self._unchecked += count is None and budget is not None and budget.is_spent()
+        return count is not None and count == self._original_bytes
+
+
+def _saves(before: float, after: float | None) -> bool:
+    """Whether a change saves more than the model's error, and than the variation of starts."""
+    return after is not None and before >= max(LEAST_GAIN * after, after + LEAST_SAVING)
 
 
 def _constants(change: Change) -> dict[str, Any]:
@@ -393,7 +421,7 @@ def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, 
     try:
         kernel = load_kernel(candidate.artifact, disassemble)
         loaded, launch = match_launch(kernel, candidate.request, candidate.constants)
-        run = simulate_launch(loaded, launch, limit=steps)
+        run = simulate_launch(loaded, launch, limit=steps, counts_requests=False)
     except InspectorError:
         return None
     if run.unfinished or run.counters.missing_inputs or run.counters.out_of_bounds:

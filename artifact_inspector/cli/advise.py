@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
-_LEAST_SECONDS = 4.0
+_LEAST_SECONDS = 2.0
 """Processor time for the simulation of all CTAs, even if the search has spent the budget."""
 
 

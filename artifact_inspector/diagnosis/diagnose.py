@@ -23,6 +23,7 @@ from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memor
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.facts.modules import Disassemble
 
 LEAST_INSTRUCTION_SHARE = 0.02
@@ -86,11 +87,20 @@ def diagnose(
 
 
 def predict_microseconds(
-    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+    candidate: RankingCandidate,
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    limit: int = 50_000_000,
+    fetches_once: bool = False,
 ) -> float | None:
-    """The predicted time of a launch, without its causes; None if times are not predicted."""
+    """The predicted time of a launch, without its causes; None if times are not predicted.
+
+    `fetches_once`: no window of CTAs is simulated, as if device memory delivered each byte once.
+    """
     request = assume_indices(candidate.artifact, candidate.request)
-    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
+    fetched = (lambda *_: {}) if fetches_once else fetched_bytes
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit, fetched=fetched)
     return microseconds_of(model)
 
 

@@ -278,6 +278,7 @@ def simulate_launch(
     l2_bytes: int | None = None,
     runs_in_parallel: bool = True,
     observer: AccessObserver | None = None,
+    counts_requests: bool = True,
 ) -> SimulatedLaunch:
     """Simulate a launch.
 
@@ -292,6 +293,7 @@ def simulate_launch(
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
             the same.
         observer: receives every access to memory.
+        counts_requests: whether sectors and wavefronts are counted; else only what is touched is known.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -301,7 +303,7 @@ def simulate_launch(
             f"The launch has {launch.ctas} CTAs; at most {CTAS.value} are simulated.",
             f"Use a smaller grid, or set {CTAS.variable}.",
         )
-    counters = StepCounters(len(loaded.program.steps), limit)
+    counters = StepCounters(len(loaded.program.steps), limit, counts_requests)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     memory = setup.memory
     memory.observer = observer

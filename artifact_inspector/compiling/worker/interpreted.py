@@ -18,7 +18,7 @@ _FILLED = 1 << 22
 """Elements that are random, and compared."""
 _TYPES = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i8": "int8", "i16": "int16",
-    "i32": "int32", "i64": "int64", "u8": "uint8", "i1": "bool",
+    "i32": "int32", "i64": "int64", "u8": "uint8", "i1": "bool", "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2",
 }  # fmt: skip
 
 
@@ -54,7 +54,8 @@ def _make_argument(torch: Any, argument: Any, *, is_positive: bool) -> Any:
     if argument["bound"] is not None or dtype == torch.bool:
         filled.copy_(torch.randint(0, max(1, argument["bound"] or 2), filled.shape))
     elif dtype.is_floating_point:
-        filled.copy_(torch.rand(filled.shape) + 0.5 if is_positive else torch.randn(filled.shape))
+        # small, so that products of long sums stay finite in 16 bits
+        filled.copy_((torch.rand(filled.shape) + 0.5) / 16 if is_positive else torch.randn(filled.shape))
     else:
         limits = torch.iinfo(dtype)
         filled.copy_(torch.randint(max(limits.min, -(2**31)), min(limits.max, 2**31 - 1), filled.shape))
