@@ -10,7 +10,9 @@ from pathlib import Path
 from artifact_inspector.cli._loading import OpenedKernels, cached_lookup, has_facts
 from artifact_inspector.cli._output import write_line
 from artifact_inspector.facts.fact_index import read_kernels
+from artifact_inspector.facts.kept_diagnosis import attach, read_kept_diagnoses
 from artifact_inspector.facts.kernel import KernelFacts, read_everything
+from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.files.writer import write_text
 from artifact_inspector.report.html import MAX_DETAILS, KernelView, ReadSource, Sources, view_kernel, view_row
@@ -30,8 +32,10 @@ def view_kernels(
         return list(opened.inspect(_view_row, index=index, packs=True)), []
     views: list[KernelView] = []
     read_file = local_sources(directory)
+    diagnoses = read_kept_diagnoses(artifacts, index_opener(lambda notice: None)) if index else {}
 
     def view(kernel: KernelFacts) -> None:
+        attach(kernel, diagnoses)
         read_everything(kernel)
         views.append(view_kernel(kernel, Sources(read_file), disassemble))
 

@@ -120,7 +120,8 @@ def _keep(pairs: Sequence[tuple[Artifact, LaunchRequest]], diagnoses: Sequence[D
     largest_causes = [
         (entry, max(causes, key=lambda cause: cause.share))
         for (entry, _), diagnosis in longest_last
-        if (causes := [KeptDiagnosis(x.kind.value, x.share) for x in diagnosis.causes if x.share is not None])
+        for summary in [diagnosis.summary]
+        if (causes := [KeptDiagnosis(x.kind.value, x.share, summary) for x in diagnosis.causes if x.share is not None])
     ]
     keep_diagnoses(largest_causes, cached_lookup(None).index)
 

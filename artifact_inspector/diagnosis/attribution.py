@@ -24,6 +24,7 @@ _REPEATED = frozenset(
         CauseKind.LAYOUT_CONVERSION,
         CauseKind.TYPE_CONVERSION,
         CauseKind.NARROW_ACCESS,
+        CauseKind.INVARIANT_LOAD,
     )
 )
 
@@ -41,7 +42,7 @@ class Attribution:
     reason: str
     """What happens, without line and share."""
     issued: float = 0.0
-    """Share of the executed instructions."""
+    """Share of the executed instructions, or of the loaded bytes for loads that every iteration repeats."""
     repair: Callable[[LaunchSample], LaunchSample] | None = None
     """Removes the cause from a sample; None if it is not in lines."""
     more_lines: tuple[str, ...] = ()
@@ -61,7 +62,8 @@ class Attribution:
             place += f" and {len(self.more_lines)} more line{'s' * (len(self.more_lines) > 1)}"
         took = "" if self.share is None else f" ({self.share:.0%} of the predicted time)"
         if took and (self.share or 0.0) < LEAST_SHARE and self.issued >= MANY_INSTRUCTIONS:
-            took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the instructions)"
+            unit = "loaded bytes" if self.kind is CauseKind.INVARIANT_LOAD else "instructions"
+            took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the {unit})"
         text = f"{place}{took}: {self.reason}{note}."
         return Cause(self.kind, self.line, self.share, text, more_lines=self.more_lines)
 

@@ -213,7 +213,10 @@ def _invariant_loads(model: LaunchModel) -> Iterator[Attribution]:
         trips = max(model.visits[step.index] for step in steps)
         name = model.traffic.tensor_of_step.get(steps[0].index, "memory")
         reason = f"all {trips} iterations load the same elements of {name}; load them before the loop"
-        yield attribute(model, CauseKind.INVARIANT_LOAD, line, steps, reason, left=1 / trips)
+        of_line = attribute(model, CauseKind.INVARIANT_LOAD, line, steps, reason, left=1 / trips)
+        # the L1 may not keep them, which the model does not see
+        loaded = _total(model.counters.bytes_requested, [step for step in model.steps if step.kind in _READS])
+        yield replace(of_line, issued=_total(model.counters.bytes_requested, steps) / max(1, loaded))
 
 
 def _refetched(model: LaunchModel) -> Iterator[Attribution]:

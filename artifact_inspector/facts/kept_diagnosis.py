@@ -25,6 +25,8 @@ class KeptDiagnosis(NamedTuple):
     """`serial-loop`, `uncoalesced` …"""
     share: float
     """Of the predicted time, from 0 to 1."""
+    summary: str = ""
+    """The first sentence of `advise`."""
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from artifact_inspector.comparison.headline import value_text
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings, find_launch_findings
@@ -70,6 +71,7 @@ def view_kernel(
         "directory": artifact.directory,
         "lead": limit.lead or "What limits it",
         "limit": view_limit(limit, first, sources),
+        "diagnosis": "" if (kept := diagnosis_of(kernel)) is None else kept.summary,
         "findings": [view_finding(finding, sources) for finding in findings if finding is not first],
         "steps": [*_steps(kernel)],
         "region": kernel.principal or "",

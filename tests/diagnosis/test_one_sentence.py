@@ -1,0 +1,60 @@
+"""Text, JSON, page, MCP and language server print one first sentence about a kernel."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("mcp")
+
+from artifact_inspector.api import advice
+from artifact_inspector.cli import app
+from artifact_inspector.cli._pages import view_kernels
+from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.report.html.kernel import make_detail
+from artifact_inspector.serving import lsp
+from artifact_inspector.serving.mcp import _tool_result
+from artifact_inspector.serving.roots import AllowedDirectories
+from artifact_inspector.serving.tool import ToolContext
+
+CACHE = Path(__file__).parents[2] / "fixtures" / "3.2.0"
+run = lambda *words: CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})  # noqa: E731
+WORDS = [str(CACHE), "gemv_splitk", "-t", "gfx90a"]
+
+
+@pytest.mark.long
+def test_the_first_sentence_is_the_same_on_five_surfaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "")
+    diagnoses: list[Any] = []
+
+    def diagnose_once(*arguments: Any, **options: Any) -> Any:  # the simulation takes a second
+        diagnoses.extend([] if diagnoses else [diagnose(*arguments, **options)])
+        return diagnoses[0]
+
+    monkeypatch.setattr(advice, "diagnose", diagnose_once)
+    text = run("advise", *WORDS, "--budget", "0").stdout
+    (row,) = json.loads(run("advise", *WORDS, "--budget", "0", "--json").stdout)["kernels"]
+    sentence = row["summary"]
+    assert "compare-and-swap" in sentence
+    assert sentence in re.sub(r"\s+", " ", text)
+    ((entry, _),) = advice.assume_launches(open_cache(CACHE), "gemv_splitk", [parse_target("gfx90a")])
+    _, (view,) = view_kernels(SimpleNamespace(artifacts=[entry], disassemble=None))  # type: ignore[arg-type]
+    assert f"<p>{sentence}" in html.unescape(make_detail(view, "k", "").markup)
+    context = ToolContext(AllowedDirectories([CACHE]))
+    (content,) = _tool_result(
+        context, "advise", {"cache": str(CACHE), "kernel": "gemv_splitk", "target": "gfx90a"}
+    ).content
+    assert json.loads(content.text)["items"][0]["summary"] == sentence
+    variant = SimpleNamespace(kernel=SimpleNamespace(artifact=entry))
+    monkeypatch.setattr(lsp, "_find_variant", lambda *_: variant)
+    assert lsp._advise(None, "gemv_splitk", "gfx90a") == sentence
