@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import pytest
+
+from artifact_inspector.api import remedy_search
 from artifact_inspector.api.remedy_search import Trial, rank_trial
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
@@ -62,6 +65,34 @@ def test_of_equal_gains_the_cheaper_change_comes_first() -> None:
     trials = [trial(5, 10.0), trial(3, 10.002), trial(4, 10.2), trial(6, 9.0)]
     ordered = sorted(trials, key=lambda one: rank_trial(one, 13.8))
     assert [one.label for one in ordered] == [f"num_stages={count}" for count in (6, 3, 5, 4)]
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "gain", "reason"),
+    [
+        (5.0, 2.0, ""),
+        (9.8, None, "No change tried helps (1 tried)."),
+        (None, None, "A change may help, but none was checked (1 tried)."),
+    ],
+)
+def test_a_gain_is_that_of_the_whole_model(
+    microseconds: float | None, gain: float | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search ranks changes by a model without the traffic of device memory, here by 2 µs."""
+    cause = Cause(CauseKind.DRAINED_PIPELINE, "k.py:3", 0.5, "")
+    before = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 10.0, 2.0, (cause,), "")
+    after = Diagnosis("k", "cd", "sm_90", "H100", (1, 1, 1), microseconds, 2.0, (), "")
+    search = remedy_search._Search(
+        *(SimpleNamespace(), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
+        kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+    search.trials = [Trial({"num_stages": 3}, None, candidate, 2.0)]  # type: ignore[arg-type]
+    monkeypatch.setattr(search, "_diagnose", lambda trial: after)
+    monkeypatch.setattr(remedy_search, "_costs", lambda *_: ())
+    found = search.verified(60.0)
+    assert [one.gain for one in found.remedies] == ([gain] if gain else [])
+    assert found.reason == reason
 
 
 def test_a_larger_cause_says_why_it_comes_later() -> None:

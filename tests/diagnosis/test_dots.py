@@ -6,9 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from saved import saved
 
 from artifact_inspector.diagnosis import arithmetic_causes, latency_causes
-from artifact_inspector.diagnosis.source_operations import SourceOperations
+from artifact_inspector.diagnosis.source_operations import SourceOperations, read_source_operations
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,10 @@ def test_only_loads_of_the_same_loop_form_a_chain() -> None:
     assert latency_causes._loads_of_address(operations, "k.py:5") == {"k.py:4"}
     assert not latency_causes._loads_of_address(operations, "k.py:6")
     assert not latency_causes._loads_of_address(operations, "k.py:9")
+
+
+def test_an_operand_that_passes_shared_memory_is_found() -> None:
+    """P of attention is stored and loaded on the MFMA of one target; a warp group multiplies it from registers."""
+    at = {name: read_source_operations(saved(f"3.6.0/{name}/flash_attention").artifact) for name in ("gfx942", "sm_90")}
+    assert at["gfx942"].stores_operand == {"flash_attention.py:62"}
+    assert at["sm_90"].stores_operand == set()
