@@ -41,6 +41,8 @@ from artifact_inspector.vocabulary.value_reading import (
 )
 
 _FIRST_DIFFERENCE = "first difference in "
+_OF_BINARY = (Category.SPILLS, Category.REGISTERS, Category.OCCUPANCY)
+"""Categories of facts that the last compiler decides; releases may print the same TTIR differently."""
 SAME_SHARE = 0.01
 """Relative change of a number of instructions up to which a stage is the same program."""
 MAX_ORIGINS = 2
@@ -206,7 +208,8 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
         source = source or _find_largest_tile(worse)
     loop = _locate_region(fact.region, kernels)
     origin = _describe_origin(kernels.differences, kernels.first_difference)
-    if _FIRST_DIFFERENCE in origin:
+    is_late = Category(fact.category) in _OF_BINARY or kernels.first_difference == STEPS[0]
+    if is_late and _FIRST_DIFFERENCE in origin:
         origin += _describe_counts(facts, kernels.first_difference)
     has_loops = any(map(is_loop_name, kernels.lines))
     place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"

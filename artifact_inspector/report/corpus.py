@@ -163,7 +163,9 @@ def describe_change(change: Change) -> Iterator[str]:
     if change.headline is not None:
         yield change.headline.sentence
         if explanation is not None and change.headline.fact.category in explanation.categories:
-            yield f"because {reason}"
+            is_said = bool(change.headline.reason) and explanation.reason.description.endswith(change.headline.reason)
+            if not is_said:
+                yield f"because {reason}"
             reason = ""
     if reason:
         yield reason
