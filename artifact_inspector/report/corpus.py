@@ -163,8 +163,10 @@ def describe_change(change: Change) -> Iterator[str]:
     if change.headline is not None:
         yield change.headline.sentence
         if explanation is not None and change.headline.fact.category in explanation.categories:
-            is_said = bool(change.headline.reason) and explanation.reason.description.endswith(change.headline.reason)
-            if not is_said:
+            is_repeated = bool(change.headline.reason) and explanation.reason.description.endswith(
+                change.headline.reason
+            )
+            if not is_repeated:
                 yield f"because {reason}"
             reason = ""
     if reason:
