@@ -23,8 +23,6 @@ MOST_BYTES = 1 << 26
 """Bytes of all tensors of a launch up to which it is interpreted."""
 SECONDS = 20.0
 """Time after which the remaining CTAs are left out."""
-_GRACE_SECONDS = 2.0
-"""Time for a CTA to end, and to copy the results."""
 _HEADER = struct.Struct("<q")
 
 
@@ -55,12 +53,12 @@ def _tensors(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def interpret_launch(
-    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: Sequence[int], seconds: float = SECONDS
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: Sequence[int], seconds: float = SECONDS + 2
 ) -> Interpretation:
     """Run a launch in the interpreter; its tensors receive the results.
 
     Args:
-        seconds: time after which the remaining CTAs are left out.
+        seconds: time after which nothing is kept.
     """
     tensors = [*_tensors([*args, *options.values()])]
     if any(tensor.is_meta for tensor in tensors):
@@ -76,9 +74,9 @@ def interpret_launch(
         if child == 0:
             problem = "the interpreter failed"
             signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends a CTA that waits for another one
-            signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
             try:
-                problem = _run(function, args, options, tuple(map(int, grid)), shared, seconds)
+                problem = _run(function, args, options, tuple(map(int, grid)), shared)
                 offset = _HEADER.size
                 for at, size in sizes.items():
                     shared[offset : offset + size] = ctypes.string_at(at, size)
@@ -88,7 +86,7 @@ def interpret_launch(
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
-            return Interpretation(0, f"a CTA did not end in {seconds:g} s in the interpreter", {})
+            return Interpretation(0, f"the interpreter did not end in {seconds:g} s", {})
         (ctas,) = _HEADER.unpack_from(shared)
         offset, contents = _HEADER.size, {}
         for at, size in sizes.items():
@@ -102,12 +100,7 @@ def interpret_launch(
 
 
 def _run(
-    function: Any,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    grid: tuple[int, ...],
-    shared: mmap.mmap,
-    seconds: float,
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], grid: tuple[int, ...], shared: mmap.mmap
 ) -> str:
     """Run a launch in this process, and count the CTAs in shared memory; returns why it stopped early."""
     import torch
@@ -117,7 +110,7 @@ def _run(
     torch.set_num_threads(1)
     correct_small_floats(interpreter, triton.language)
     correct_boolean_operators(interpreter)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SECONDS
     builder = interpreter.interpreter_builder
     set_index, started = builder.set_grid_idx, 0
 
@@ -148,7 +141,7 @@ def _run(
     except BaseException as error:  # noqa: BLE001 - whatever the interpreter does not support
         cause = error.__cause__ or error
         if isinstance(cause, TimeoutError) or "TimeoutError" in str(error):
-            return f"the interpreter ran {started - 1 if started else 0} CTAs in {seconds:g} s"
+            return f"the interpreter ran {started - 1 if started else 0} CTAs in {SECONDS:g} s"
         return f"the interpreter stopped: {type(cause).__name__}: {cause}"
     _HEADER.pack_into(shared, 0, started)
     return ""
