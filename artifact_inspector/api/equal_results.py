@@ -32,7 +32,8 @@ def compare_results(
 ) -> bool | None:
     """Whether each element that two sources of a kernel store is equal; None if that could not be found.
 
-    The first two CTAs of each axis run, on random values, or as many as cover the same elements with other tiles.
+    The first two CTAs of each axis run, on random values; of other tiles, those along their axes that cover the same
+    elements.
 
     Args:
         files: the original and the changed source.
@@ -49,7 +50,8 @@ def compare_results(
     arguments = {name: _describe(value) for name, value in request.arguments.items() if name not in constants}
     values = {name: value for name, value in constants.items() if isinstance(value, (int, float, str, bool))}
     before, after = {name: int(constants[name]) for name in tiles}, {name: value for name, (value, _) in tiles.items()}
-    grid = [min(int(extent), 2) for extent in request.grid]
+    # a tile changes nothing along the other axes
+    grid = [min(int(extent), 1 if tiles else 2) for extent in request.grid]
     for name, (value, axes) in tiles.items():
         for axis in axes:
             grid[axis] = min(int(request.grid[axis]), 2 * max(1, value // before[name]))

@@ -58,6 +58,8 @@ _LEAST_REDUCTION = 0.02
 """Share of the time that a cause must lose to count as reduced."""
 _FAR = 0.5
 """Roofline over the predicted time of a launch that is far from it."""
+_COMPARISON_SECONDS = 4.0
+"""Processor time of a comparison in the interpreter: importing torch takes half of it."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 PROCESSOR_SHARE = 1 / 3
@@ -129,7 +131,7 @@ def search_remedies(
             faster = RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
     if kernel is None or any(note.startswith(ASSUMED) for note in request.notes):
         return faster
-    with limit_simulation(budget * _MASK_SHARE):
+    with limit_simulation(max(1.0, budget * _MASK_SHARE)):
         return with_mask_remedy(pair, faster, kernel, make_disassembler([entry]))
 
 
@@ -159,7 +161,8 @@ class _Search:
         self._files: dict[str, Path] = {}
         self._equalities: dict[str, bool | None] = {}
         self._start, self._processor_start = time.monotonic(), processor_seconds() - spent
-        self._reserve = self._per_trial = spent / 2  # a check and a trial start no process
+        self._spent = spent
+        self._reserve = self._per_trial = spent / 2  # a trial starts no process
         self._diagnoses: dict[str, Diagnosis] = {}
         self.source = ""
         self.tile_axes: dict[str, tuple[int, ...]] = {}
@@ -185,6 +188,8 @@ class _Search:
         pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
         expanded: list[Trial] = []
+        # the best is diagnosed, and compared in the interpreter
+        self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 2)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))

@@ -53,6 +53,7 @@ _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
 _BOUNDS = {
     "dram": "device memory bounds it",
     "l2": "traffic between L2 and the SMs bounds it; larger tiles reuse more",
+    "fabric": "traffic between the halves of the L2 bounds it",
     "lsu": "shared memory and L1 bound it",
     "tensor": "the matrix pipe bounds it",
     "fma": "the FMA pipe bounds it",
@@ -132,6 +133,9 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     efficiency = min(1.0, (roofline_microseconds or 0.0) / (microseconds or 1.0))
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
     is_large = any(one.weight >= LEAST_SHARE for one in ordered)
+    near = (roofline or 0.0) / (cycles or 1.0)
+    if not is_large and near < 1 - NEAR_ROOFLINE:
+        near = efficiency  # with the device memory and the clock of this launch
     notes = model.sample.launch.notes
     if time is not None and model.is_amd:
         notes += ("times are predicted from AMD's documented rates, and were not compared with a GPU",)
@@ -141,9 +145,9 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         budget = model.counters.budget
         if budget is not None and any(budget.reason in end.reasons for end in model.sample.unfinished):
             causes, summary = (), f"Not decided: {budget.reason}."
-    elif not is_small and max(near := roofline / cycles, 0.0 if is_large else efficiency) >= 1 - NEAR_ROOFLINE:
-        causes, efficiency = (), max(near, 0.0 if is_large else efficiency)
-        summary = f"Nothing stands out: within {1 - efficiency:.0%} of the roofline{_remainder(ordered, hidden)}."
+    elif not is_small and near >= 1 - NEAR_ROOFLINE:
+        causes = ()
+        summary = f"Nothing stands out: within {max(0.0, 1 - near):.0%} of the roofline{_remainder(ordered, hidden)}."
     else:
         if not is_large:
             bound = _bound(model, efficiency)

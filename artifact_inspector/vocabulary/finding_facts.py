@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.vocabulary.fact import Category, Direction, Subject, kernel_fact
@@ -22,7 +23,19 @@ def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
     texts = ([] if diagnosis is None else [f"{diagnosis.text}, by `advise`"]) + (
         [] if first is None else [first.remark.message]
     )
+    if first is not None and first.code == "AI002" and (deeper := _deeper_variant(artifact, kernels)) is not None:
+        texts.append(f"{deeper.hash[:8]} is it at num_stages {deeper.num_stages}")
     return f"{artifact.display_name} {artifact.hash[:8]}: {'; '.join(texts)}" if texts else None
+
+
+def _deeper_variant(artifact: Artifact, kernels: Sequence[KernelFacts]) -> Artifact | None:
+    """The same configuration with more stages."""
+
+    def configuration(one: Artifact) -> tuple[object, ...]:
+        return one.display_name, one.target, one.num_warps, dict(one.constants)
+
+    same = [one.artifact for one in kernels if configuration(one.artifact) == configuration(artifact)]
+    return next((one for one in same if (one.num_stages or 0) > (artifact.num_stages or 0)), None)
 
 
 @kernel_fact("findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings")

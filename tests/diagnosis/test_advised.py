@@ -119,15 +119,17 @@ def _count_gains(name: str) -> list[int]:
     return counts
 
 
-def test_the_page_counts_the_gains_of_the_fifth_set() -> None:
-    counts, page = _count_gains("advise-h200-fifth.csv"), (LAB / "diagnosis.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "heading"), [("fifth", "The fifth set"), ("ninth", "The ninth set")])
+def test_the_page_counts_the_gains_of_a_set(name: str, heading: str) -> None:
+    counts = _count_gains(f"advise-h200-{name}.csv")
+    page = (LAB / "diagnosis.md").read_text(encoding="utf-8").partition(f"### {heading}\n")[2].partition("\n### ")[0]
     rows = {
         "remedies": counts[:3],
         "pairs": counts[3:],
         "together": [a + b for a, b in zip(counts[:3], counts[3:], strict=True)],
     }
-    for name, (number, signs, sizes) in rows.items():
-        assert f"| {name} | {number} | {signs} | {sizes} |" in page
+    for row, (number, signs, sizes) in rows.items():
+        assert f"| {row} | {number} | {signs} | {sizes} |" in page
 
 
 def test_the_page_counts_the_gains_that_were_measured() -> None:

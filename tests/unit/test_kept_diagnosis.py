@@ -53,3 +53,12 @@ def test_without_a_diagnosis_the_order_is_that_of_the_findings() -> None:
     shares = [-cost_of(kernel)[4] for kernel in kernels]
     # 12 loads and 4 stores of 4 bytes in place of a quarter of them; 600 cycles for each trip of a few hundred others
     assert 100 > shares[1] > shares[0] > shares[2] == 0
+
+
+def test_the_worst_kernel_names_the_listed_variant_with_more_stages() -> None:
+    """A drained pipeline is built for two stages; the list has the same configuration with three, and another kernel."""
+    drained = saved("3.6.0/sm_80/flash_attention").artifact
+    deeper, wider = (replace(drained, hash=at * 64, num_stages=3, num_warps=w) for at, w in (("1", 4), ("2", 8)))
+    kernels = [inspect_artifact(artifact) for artifact in (drained, wider, deeper)]
+    assert (describe_limit(kernels) or "").endswith("; 11111111 is it at num_stages 3")
+    assert "is it at" not in (describe_limit(kernels[:2]) or "")
