@@ -39,6 +39,10 @@ def test_the_file_s_current_code_is_the_baseline(tmp_path: Path) -> None:
     (entry,) = open_cache(tmp_path / "record").entries
     pair = entry, LaunchRequest((1, 1, 1), {"n": 64})
     assert replace_stale_entry(pair, kernel, tmp_path / "same") == pair
+    assert not (tmp_path / "same").exists()  # nothing changed since: it is not compiled again
+    (tmp_path / "helper.py").write_text("", encoding="utf-8")
+    assert replace_stale_entry(pair, kernel, tmp_path / "beside") == pair
+    assert (tmp_path / "beside").exists()
     assert replace_stale_entry(pair, f"{file}:other", tmp_path / "other") == pair
     # a shifted file has the same code at other lines
     file.write_text("\n" + SOURCE, encoding="utf-8")
