@@ -169,10 +169,9 @@ class _Search:
         self._is_stopped = False
         self._unchecked = 0
         self._original_bytes: tuple[int, int] | None = None
-        # far from the roofline, what device memory delivers again decides no order; gains are of the whole model
-        bound = diagnosis.roofline_microseconds or 0.0
-        is_refetched = any(cause.kind is CauseKind.REFETCHED for cause in diagnosis.causes)
-        self._fetches_once = not is_refetched and bound < _FAR * (diagnosis.microseconds or 0.0)
+        self._options: dict[str, Any] = {"gpu": gpu, "limit": steps}
+        if _is_far(diagnosis) and all(cause.kind is not CauseKind.REFETCHED for cause in diagnosis.causes):
+            self._options["fetched"] = lambda *_: {}  # what device memory delivers again decides nothing there
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
         """Try changes until the budget is spent, or none is left."""
@@ -189,7 +188,7 @@ class _Search:
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
         expanded: list[Trial] = []
         # the best is diagnosed, and compared in the interpreter
-        self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 2)
+        self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 3)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
@@ -240,7 +239,10 @@ class _Search:
     def _diagnose(self, trial: Trial) -> Diagnosis:
         if trial.label not in self._diagnoses:
             disassemble = self.make_disassembler([trial.candidate.artifact])
-            self._diagnoses[trial.label] = diagnose(trial.candidate, disassemble, gpu=self.gpu, limit=self.steps)
+            found = diagnose(trial.candidate, disassemble, **self._options)
+            if not _is_far(found) and "fetched" in self._options:
+                found = diagnose(trial.candidate, disassemble, gpu=self.gpu, limit=self.steps)
+            self._diagnoses[trial.label] = found
         return self._diagnoses[trial.label]
 
     def _is_spent(self, budget: float) -> bool:
@@ -294,9 +296,7 @@ class _Search:
 
         def judge(number: int) -> tuple[int, float | None]:
             try:
-                return number, predict_microseconds(
-                    compiled[number][2], disassemble, gpu=self.gpu, limit=self.steps, fetches_once=self._fetches_once
-                )
+                return number, predict_microseconds(compiled[number][2], disassemble, **self._options)
             except (UsageError, CacheError):
                 return number, None
 
@@ -377,6 +377,11 @@ class _Search:
         budget = current_budget()
         self._unchecked += count is None and budget is not None and budget.is_spent()
         return count is not None and count == self._original_bytes
+
+
+def _is_far(diagnosis: Diagnosis) -> bool:
+    """Whether a launch is far from its roofline."""
+    return (diagnosis.roofline_microseconds or 0.0) < _FAR * (diagnosis.microseconds or 0.0)
 
 
 def _saves(before: float, after: float | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
 from artifact_inspector.diagnosis.assumed_launch import assume_indices
@@ -23,7 +24,6 @@ from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memor
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.facts.modules import Disassemble
 
 LEAST_INSTRUCTION_SHARE = 0.02
@@ -67,11 +67,11 @@ _BOUNDS = {
 
 
 def diagnose(
-    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, **options: Any
 ) -> Diagnosis:
     """The diagnosis of one launch; arguments and errors as of `model_launch`."""
     request = assume_indices(candidate.artifact, candidate.request)
-    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, **options)
     least = LEAST_SHARE if model.time is not None else LEAST_INSTRUCTION_SHARE
     attributions = join_lines(model, [attribution for rule in _RULES for attribution in rule(model)])
     large = [attribution for attribution in attributions if attribution.weight >= least]
@@ -88,20 +88,11 @@ def diagnose(
 
 
 def predict_microseconds(
-    candidate: RankingCandidate,
-    disassemble: Disassemble | None,
-    *,
-    gpu: str | None = None,
-    limit: int = 50_000_000,
-    fetches_once: bool = False,
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, **options: Any
 ) -> float | None:
-    """The predicted time of a launch, without its causes; None if times are not predicted.
-
-    `fetches_once`: no window of CTAs is simulated, as if device memory delivered each byte once.
-    """
+    """The predicted time of a launch, without its causes; None if times are not predicted."""
     request = assume_indices(candidate.artifact, candidate.request)
-    fetched = (lambda *_: {}) if fetches_once else fetched_bytes
-    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit, fetched=fetched)
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, **options)
     return microseconds_of(model)
 
 
