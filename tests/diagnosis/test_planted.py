@@ -36,7 +36,7 @@ NOT_PLANTED = {
 
 
 PLAIN_BLIND = ("pixels",)
-PLAIN_FRESH = ("rope-flat",)
+PLAIN_FRESH = ("experts",)
 HIDDEN_BLIND = {
     # at this size other warps, L1 or device memory hide the problem in the prediction (docs/lab/diagnosis.md)
     "sm_90": {"barriers", "embedding", "paged", "rope"}
@@ -45,7 +45,7 @@ HIDDEN_BLIND = {
 
 HIDDEN_FRESH = {
     # near the roofline, in L1, or equal with the repair in the prediction (docs/lab/diagnosis.md)
-    "sm_90": {"dequantize", "moe", "occupancy", "transposed", "scan"}
+    "sm_90": {"dequantize", "moe", "occupancy", "transposed", "scan", "rope-flat"}
 }
 
 
