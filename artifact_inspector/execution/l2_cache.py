@@ -1,8 +1,9 @@
 """Traffic between L2 and device memory: the accesses of all CTAs, in the order of their execution.
 
 CTAs start in launch order, as many as are resident, and each is replaced when it ends. All proceed at the same rate,
-except that of several CTAs on one SM the older ones are slightly faster. Their accesses pass one LRU cache of the L2's
-sectors. It is smaller than the L2, because the halves of an L2 both hold data that SMs of both sides read.
+except that of several CTAs on one SM the older ones are slightly faster. Their accesses pass one LRU cache of pairs of
+sectors, which the L2 fetches together. It is smaller than the L2, because the halves of an L2 both hold data that SMs
+of both sides read.
 
 The constants below were set once, before they were compared with the measurements in docs/lab/l2.md.
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.access_stream import AccessStream, StreamEvents
-from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.interpreter.footprints import PAIR
 
 CAPACITY_SHARES = (35 / 60, 37.5 / 60, 40 / 60)
 """Usable shares of the L2; the estimate is the mean of the results. Set as MiB of the 60 MiB of an H200."""
@@ -40,19 +41,19 @@ _MOST_SCHEDULED_CTAS = 50_000
 class L2Estimate:
     """Estimated traffic of a launch that starts with a cold L2."""
 
-    fetches_per_sector: float
-    """Times that a sector is fetched from device memory, averaged over the distinct sectors that are read."""
+    fetches_per_pair: float
+    """Times that a pair of sectors is fetched from device memory, averaged over the distinct pairs that are read."""
     low: float
     """The same at the low end of the range."""
     high: float
     requests_of_step: Mapping[int, tuple[int, float]]
-    """Index of the instruction → sampled sectors that it requests, and those of them that come from device memory."""
+    """Index of the instruction → sampled pairs that it requests, and those of them that come from device memory."""
     requests_of_sample: NDArray[np.float64]
-    """The same by sampled sector, shape (2, samples)."""
+    """The same by sampled pair, shape (2, samples)."""
 
     @property
     def hit_rate(self) -> float:
-        """Share of the requested sectors that do not come from device memory."""
+        """Share of the requested pairs of sectors that do not come from device memory."""
         return self.hit_rate_of(self.requests_of_step)
 
     def hit_rate_of(self, steps: Iterable[int]) -> float:
@@ -63,7 +64,7 @@ class L2Estimate:
 
     def hit_rate_in(self, stream: AccessStream, start: int, stop: int) -> float | None:
         """The same for the addresses from `start` up to `stop`; None if none of them is read."""
-        first, last = np.searchsorted(stream.sectors * SECTOR, [start, stop])
+        first, last = np.searchsorted(stream.pairs * PAIR, [start, stop])
         requests, misses = self.requests_of_sample[:, first:last].sum(axis=1).tolist()
         return 1 - misses / requests if requests else None
 
@@ -81,7 +82,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
     reads = int(events.is_read.sum())
     distinct = len(np.unique(events.samples[events.is_read]))
     if not reads:
-        return L2Estimate(1.0, 1.0, 1.0, {}, np.zeros((2, len(stream.sectors))))
+        return L2Estimate(1.0, 1.0, 1.0, {}, np.zeros((2, len(stream.pairs))))
     results: list[float] = []
     misses = np.zeros(len(events.samples))
     advantages = (0.0, AGE_ADVANTAGE) if ctas_per_multiprocessor > 1 else (0.0,)
@@ -97,7 +98,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
                 misses += missed / len(CAPACITY_SHARES)
     mean = float(misses.sum()) / distinct
     return L2Estimate(
-        fetches_per_sector=mean,
+        fetches_per_pair=mean,
         low=max(min(results) * _LOW_MARGIN, min(1.0, *results)),
         high=min(max(results) * _HIGH_MARGIN, max(reads / distinct, *results)),
         requests_of_step={
@@ -105,7 +106,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
             for step, (requests, missed_share) in enumerate(_totals(events.steps, misses, events.is_read).T.tolist())
             if requests
         },
-        requests_of_sample=_totals(events.samples, misses, events.is_read, len(stream.sectors)),
+        requests_of_sample=_totals(events.samples, misses, events.is_read, len(stream.pairs)),
     )
 
 
@@ -133,8 +134,8 @@ def find_read_misses(
 
 
 def _capacities(stream: AccessStream, l2_bytes: int) -> list[int]:
-    """Sampled sectors that the usable shares of the L2 hold."""
-    return [max(1, int(l2_bytes * share / SECTOR / stream.spacing)) for share in CAPACITY_SHARES]
+    """Sampled pairs of sectors that the usable shares of the L2 hold."""
+    return [max(1, int(l2_bytes * share / PAIR / stream.spacing)) for share in CAPACITY_SHARES]
 
 
 def _execution_order(

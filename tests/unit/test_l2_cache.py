@@ -10,7 +10,8 @@ import pytest
 
 from artifact_inspector.execution.cta_order import _order_name
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
-from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.l2_cache import estimate_l2, lru_misses, schedule_ctas
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_counters import _CounterTotals
@@ -50,7 +51,7 @@ def lanes_of(first: int, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", ["offsets", "rows", "masked"])
-def test_every_form_of_an_access_records_the_same_sectors(form: str) -> None:
+def test_every_form_of_an_access_records_the_same_pairs(form: str) -> None:
     run = launch(8)
     stream = AccessStream(run, 1 << 16, samples_per_cache=512)
     base = run.tensors["a"].pointer or 0
@@ -67,12 +68,12 @@ def test_every_form_of_an_access_records_the_same_sectors(form: str) -> None:
     stream.add(access)
     events = stream.events()
     expected = {
-        (cta, sector)
+        (cta, pair)
         for cta in range(8)
-        for sector in {(base + 48 + cta * ROW * SECTOR + 16 * lane) // SECTOR for lane in range(64)}
-        if sector in set(stream.sectors.tolist())
+        for pair in {(base + 48 + cta * ROW * SECTOR + 16 * lane) // PAIR for lane in range(64)}
+        if pair in set(stream.pairs.tolist())
     }
-    recorded = list(zip(events.ctas.tolist(), stream.sectors[events.samples].tolist(), strict=True))
+    recorded = list(zip(events.ctas.tolist(), stream.pairs[events.samples].tolist(), strict=True))
     assert len(recorded) == len(set(recorded)) > 8
     assert set(recorded) == expected
     assert set(events.steps.tolist()) == {3}
@@ -119,7 +120,7 @@ def swept(rows: int, capacity_rows: float, sweeps: int = 3) -> float:
         for row in range(rows):
             address = base + row * ROW * SECTOR
             stream.add(FootprintAccess(0, np.zeros(1, np.int64), lanes_of(address, 2 * ROW), None, True))
-    return estimate_l2(stream, 1, 1, int(capacity_rows * ROW * SECTOR)).fetches_per_sector
+    return estimate_l2(stream, 1, 1, int(capacity_rows * ROW * SECTOR)).fetches_per_pair
 
 
 def test_a_sweep_is_fetched_once_if_it_fits_and_every_time_if_not() -> None:
@@ -150,7 +151,7 @@ def test_an_estimate_is_that_of_all_sectors_in_execution_order() -> None:
     expected = np.mean([sum(direct(lines, round(capacity_rows * ROW * share))) for share in (0.7, 0.75, 0.8)])
     distinct = len(set(lines))
     estimate = estimate_l2(stream, 1, 4, l2_bytes)
-    assert estimate.fetches_per_sector == pytest.approx(expected / distinct, rel=0.1)
+    assert estimate.fetches_per_pair == pytest.approx(expected / distinct, rel=0.1)
     assert estimate.low <= expected / distinct <= estimate.high
     assert 1 - estimate.hit_rate == pytest.approx(expected / len(lines), rel=0.1)
 
@@ -196,14 +197,14 @@ def test_the_order_of_grouped_tiles_has_its_name(group: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "executed", "expected", "written"), [
-    ("local_load", 0, (320, 320), 0),
-    ("local_load", 2, (320, 32 * 100 + 2 * 32 * 16), 0),
-    ("local_store", 2, (320, 32 * 100), 2 * 32 * 16),
+    ("local_load", 0, (640, 640), 0),
+    ("local_load", 2, (640, 64 * 100 + 2 * 32 * 16), 0),
+    ("local_store", 2, (640, 64 * 100), 2 * 32 * 16),
 ])  # fmt: skip
 def test_traffic_of_a_kernel_that_spills_is_a_range(
     kind: str, executed: int, expected: tuple[int, int], written: int
 ) -> None:
-    """Ten sectors are requested ten times each; two warps access 16 bytes per lane of local memory of unknown size."""
+    """Ten pairs of sectors are requested ten times each; two warps access 16 bytes per lane of local memory of unknown size."""
     steps = [
         SimpleNamespace(index=0, kind="global_load", opcode="LDG.E", line=1, source_place=None),
         SimpleNamespace(index=1, kind=kind, opcode="LDL.128", line=2, source_place=None),
@@ -213,7 +214,7 @@ def test_traffic_of_a_kernel_that_spills_is_a_range(
         counters=SimpleNamespace(
             threads_executed=[320, 32 * executed], sectors=[100, 0], missing_inputs={}, unknown_pointers={}
         ),
-        memory=SimpleNamespace(count_sectors=lambda: (10, 0)),
+        memory=SimpleNamespace(count_sectors=lambda: (10, 0), count_fetched=lambda: 640, count_filled=dict),
         unfinished=(),
         uncounted_steps=frozenset(),
     )
@@ -223,3 +224,20 @@ def test_traffic_of_a_kernel_that_spills_is_a_range(
     assert stored is not None
     assert (read.low, read.high) == expected
     assert (stored.low, stored.high) == (0, written)
+
+
+@pytest.mark.parametrize(("dtype", "first"), [("fp32", 0), ("fp16", 8), ("u8", 3)])
+def test_pairs_of_sectors_are_fetched_and_sectors_that_are_written_in_part_are_filled(dtype: str, first: int) -> None:
+    """Against sets of addresses, for a tensor that begins inside of a pair."""
+    tensor = Tensor((40_000,), dtype, pointer=(1 << 20) + 32)
+    memory = TensorMemory("x", tensor)
+    random, size = np.random.default_rng(first), tensor.bits // 8
+    read, written = (np.unique(random.integers(0, 40_000, 900)) for _ in range(2))
+    memory.touch(memory.read_marks, tensor.pointer + read * size, size)
+    memory.touch(memory.written_marks, tensor.pointer + written * size, size)
+    pairs = {(tensor.pointer + int(at) * size) // PAIR for at in read}
+    sectors = Counter((tensor.pointer + int(at) * size) // SECTOR for at in written)
+    read_sectors = {(tensor.pointer + int(at) * size) // SECTOR for at in read}
+    partly = [sector for sector, count in sectors.items() if count * size < SECTOR and sector not in read_sectors]
+    assert memory.count_touched(*memory.fetched_marks, unit=PAIR)[1] == len(pairs)
+    assert memory.count_partly_written() == len(partly)

@@ -1,7 +1,7 @@
-"""The order in which CTAs access memory, recorded for a sample of sectors.
+"""The order in which CTAs access memory, recorded for a sample of pairs of sectors.
 
-A random sector of each stretch of memory stands for the stretch. Its accesses are exact, and all CTAs are
-recorded. So a cache that holds n times as many sectors behaves as one that holds n times fewer of the sample.
+A random pair of sectors of each stretch of memory stands for the stretch. Its accesses are exact, and all CTAs are
+recorded. So a cache that holds n times as many pairs behaves as one that holds n times fewer of the sample.
 
 **Source** Waldspurger et al., "Efficient MRC Construction with SHARDS" (FAST 2015): sampling by address keeps
 reuse distances, scaled by the rate.
@@ -15,61 +15,61 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess, ImmediateRecorder
+from artifact_inspector.execution.interpreter.footprints import PAIR, FootprintAccess, ImmediateRecorder
 from artifact_inspector.execution.interpreter.intervals import Intervals, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
 
 MOST_EVENTS = 600_000
-"""Most sampled accesses; beyond it every second sector leaves the sample."""
+"""Most sampled accesses; beyond it every second pair leaves the sample."""
 _FEWEST_CACHES = 4
 """Stretches of memory as large as the cache that are sampled at least: small tensors are sampled more densely."""
 
 
 class StreamEvents(NamedTuple):
-    """Accesses of sampled sectors, in no order."""
+    """Accesses of sampled pairs, in no order."""
 
     ctas: NDArray[np.int32]
     positions: NDArray[np.int32]
     """Position among the accesses of the CTA, from 0."""
     samples: NDArray[np.int32]
-    """Index of the sampled sector."""
+    """Index of the sampled pair."""
     steps: NDArray[np.int32]
     """Index of the instruction."""
     is_read: NDArray[np.bool_]
 
 
 class AccessStream(ImmediateRecorder):
-    """Accesses of a launch to a sample of its sectors.
+    """Accesses of a launch to a sample of its pairs.
 
     Args:
         launch: with an address for every tensor.
         cache_bytes: size of the cache that the sample is for.
-        samples_per_cache: sampled sectors of a stretch of memory as large as the cache.
-        seed: of the random choice of sectors.
+        samples_per_cache: sampled pairs of a stretch of memory as large as the cache.
+        seed: of the random choice of pairs.
     """
 
     def __init__(self, launch: KernelLaunch, cache_bytes: int, samples_per_cache: int = 2048, seed: int = 0) -> None:
         regions = Intervals.union(
             [
                 Intervals(
-                    np.array([(tensor.pointer or 0) // SECTOR]),
-                    np.array([((tensor.pointer or 0) + tensor.bytes - 1) // SECTOR + 1]),
+                    np.array([(tensor.pointer or 0) // PAIR]),
+                    np.array([((tensor.pointer or 0) + tensor.bytes - 1) // PAIR + 1]),
                 )
                 for tensor in launch.tensors.values()
                 if tensor.bytes
             ]
         )
-        sample_count = samples_per_cache * max(_FEWEST_CACHES, regions.total * SECTOR // cache_bytes)
+        sample_count = samples_per_cache * max(_FEWEST_CACHES, regions.total * PAIR // cache_bytes)
         self.spacing = max(1, regions.total // sample_count)
-        """Sectors that each sampled one stands for."""
+        """Pairs that each sampled one stands for."""
         numbers = np.arange(0, regions.total, self.spacing)
         random = np.random.default_rng(seed)
         numbers += random.integers(0, np.minimum(self.spacing, regions.total - numbers))
         sizes = regions.stops - regions.starts
         ends = np.cumsum(sizes)
         region_numbers = np.searchsorted(ends, numbers, side="right")
-        self.sectors: NDArray[np.int64] = numbers - (ends - sizes)[region_numbers] + regions.starts[region_numbers]
-        """Sampled sectors in order, numbered from address 0."""
+        self.pairs: NDArray[np.int64] = numbers - (ends - sizes)[region_numbers] + regions.starts[region_numbers]
+        """Sampled pairs in order, numbered from address 0."""
         self.lengths = np.zeros(launch.ctas, np.int64)
         """Accesses of each CTA."""
         self._events: list[StreamEvents] = []
@@ -117,8 +117,8 @@ class AccessStream(ImmediateRecorder):
         self.lengths += iterations * len(accesses)
 
     def _record(self, access: FootprintAccess, trips: NDArray[np.int32], stride: int, number: int) -> None:
-        """Record the sampled sectors of an access, which is number `number` of `stride` in each trip."""
-        for rows, samples in self._sampled_sectors(access):
+        """Record the sampled pairs of an access, which is number `number` of `stride` in each trip."""
+        for rows, samples in self._sampled_pairs(access):
             if not len(rows):
                 continue
             ctas = access.ctas[rows]
@@ -137,21 +137,21 @@ class AccessStream(ImmediateRecorder):
         self._limit_events()
 
     def _limit_events(self) -> None:
-        while self._event_count > MOST_EVENTS and len(self.sectors) > 1:
+        while self._event_count > MOST_EVENTS and len(self.pairs) > 1:
             self._thin_out()
 
     def _thin_out(self) -> None:
-        """Remove every second sector from the sample."""
+        """Remove every second pair from the sample."""
         events = self.events()
         keeps = events.samples % 2 == 0
         remaining = StreamEvents(*(column[keeps] for column in events))
         self._events = [remaining._replace(samples=remaining.samples // 2)]
         self._event_count = len(remaining.samples)
-        self.sectors, self.spacing = self.sectors[::2], self.spacing * 2
+        self.pairs, self.spacing = self.pairs[::2], self.spacing * 2
         self._tables.clear()
 
-    def _sampled_sectors(self, access: FootprintAccess) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows of an access and the samples that they touch, as pairs of arrays."""
+    def _sampled_pairs(self, access: FootprintAccess) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows of an access and the samples that they touch, as two arrays each."""
         lanes, mask = access.addresses, access.mask
         if access.cta_offsets is not None:
             active = lanes[0] if mask is None else lanes[0, mask[0]]
@@ -160,44 +160,44 @@ class AccessStream(ImmediateRecorder):
             bases = np.broadcast_to(lanes[:, 0], access.ctas.shape)
             return self._samples_of_pattern(bases, lanes[0] - lanes[0, 0])
         shape = (len(access.ctas), lanes.shape[1])
-        sectors = np.broadcast_to(lanes, shape) // SECTOR
-        found = np.searchsorted(self.sectors, sectors)
-        touches = self.sectors[np.minimum(found, len(self.sectors) - 1)] == sectors
+        pairs = np.broadcast_to(lanes, shape) // PAIR
+        found = np.searchsorted(self.pairs, pairs)
+        touches = self.pairs[np.minimum(found, len(self.pairs) - 1)] == pairs
         if mask is not None:
             touches &= np.broadcast_to(mask, shape)
         rows, columns = np.nonzero(touches)
-        codes = np.unique(rows * len(self.sectors) + found[rows, columns])
-        return [(codes // len(self.sectors), codes % len(self.sectors))]
+        codes = np.unique(rows * len(self.pairs) + found[rows, columns])
+        return [(codes // len(self.pairs), codes % len(self.pairs))]
 
     def _samples_of_pattern(
         self, bases: NDArray[np.int64], offsets: NDArray[np.int64]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The same for rows whose lanes have equal offsets from the row's base address."""
-        residues = bases % SECTOR
-        pairs = []
+        residues = bases % PAIR
+        found = []
         for residue in [int(residues[0])] if (residues == residues[0]).all() else np.unique(residues).tolist():
             rows = np.flatnonzero(residues == residue)
             starts, samples = self._table(offsets, residue)
-            row_starts = bases[rows] // SECTOR
+            row_starts = bases[rows] // PAIR
             first = np.searchsorted(starts, row_starts)
             repeats = np.searchsorted(starts, row_starts, side="right") - first
             touching = np.flatnonzero(repeats)
-            owners, found = _spread(first[touching], repeats[touching])
-            pairs.append((rows[touching[owners]], samples[found]))
-        return pairs
+            owners, matches = _spread(first[touching], repeats[touching])
+            found.append((rows[touching[owners]], samples[matches]))
+        return found
 
     def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start sectors from which a pattern touches a sample, in order, and the sample of each.
+        """Start pairs from which a pattern touches a sample, in order, and the sample of each.
 
-        Offsets are bytes from the first lane; the residue is its position in its sector.
+        Offsets are bytes from the first lane; the residue is its position in its pair.
         """
         key = offsets.tobytes() + bytes([residue])
         table = self._tables.get(key)
         if table is None:
-            sectors = sorted_distinct((offsets + residue) // SECTOR)
-            starts = (self.sectors[:, None] - sectors).ravel()
+            pairs = sorted_distinct((offsets + residue) // PAIR)
+            starts = (self.pairs[:, None] - pairs).ravel()
             order = np.argsort(starts, kind="stable")
-            table = self._tables[key] = starts[order], order // len(sectors)
+            table = self._tables[key] = starts[order], order // len(pairs)
         return table
 
 

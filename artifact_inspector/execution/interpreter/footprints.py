@@ -18,6 +18,8 @@ from artifact_inspector.execution.launch import KernelLaunch
 
 SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
+PAIR = 2 * SECTOR
+"""Bytes of an aligned pair of sectors. The L2 fetches both from device memory if one is read; measured on an H200."""
 _MOST_PACKED = 1 << 63
 """Numbers that an int64 holds."""
 _MERGED_ENTRIES = 256

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
-from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
+from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.intervals import (
     Intervals,
     expand_intervals,
@@ -62,10 +62,10 @@ class TensorMemory:
         self.tensor = tensor
         self.start = tensor.pointer or 0
         self.stop = self.start + tensor.bytes
-        self.base = self.start & -SECTOR
+        self.base = self.start & -PAIR
         self.granule_bytes = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
         """Bytes per mark: an element, or a sector of a very large tensor."""
-        size = (-(-(self.stop - self.base) // SECTOR)) * SECTOR // self.granule_bytes
+        size = (-(-(self.stop - self.base) // PAIR)) * PAIR // self.granule_bytes
         self.read_marks = np.zeros(size, np.uint8)
         """1 for every granule that was read."""
         self.written_marks = np.zeros(size, np.uint8)
@@ -137,12 +137,12 @@ class TensorMemory:
         """Marks of what is fetched from device memory: bytes that are read, and those that atomics update."""
         return (self.read_marks,) if self.update_marks is None else (self.read_marks, self.update_marks)
 
-    def count_touched(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
-        """Bytes and sectors marked in any of the arrays; untouched ranges cost little time."""
+    def count_touched(self, *marks: NDArray[np.uint8], unit: int = SECTOR) -> tuple[int, int]:
+        """Bytes and units (of 32 or more bytes) marked in any of the arrays; untouched ranges cost little time."""
         self.mark_pending()
-        key = tuple(map(id, marks))
+        key = (unit, *map(id, marks))
         if key not in self._counted:
-            touched = sectors = 0
+            touched = units = 0
             for start in range(0, len(marks[0]), _BLOCK_GRANULES):
                 block = marks[0][start : start + _BLOCK_GRANULES]
                 for other_marks in marks[1:]:
@@ -150,9 +150,25 @@ class TensorMemory:
                 touched_granules = int(np.count_nonzero(block.view(bool)))
                 if touched_granules:
                     touched += touched_granules
-                    sectors += _count_marked_groups(block, SECTOR // self.granule_bytes)
-            self._counted[key] = min(touched * self.granule_bytes, self.tensor.bytes), sectors
+                    units += _count_marked_groups(block, unit // self.granule_bytes)
+            self._counted[key] = min(touched * self.granule_bytes, self.tensor.bytes), units
         return self._counted[key]
+
+    def count_partly_written(self) -> int:
+        """Sectors that were written in part and neither read nor updated."""
+        self.mark_pending()
+        granules, partly_written = SECTOR // self.granule_bytes, 0
+        for start in range(0, len(self.written_marks), _BLOCK_GRANULES):
+            block = slice(start, start + _BLOCK_GRANULES)
+            written = self.written_marks[block]
+            if not written.any():
+                continue
+            sizes = written.reshape(-1, granules).sum(axis=1, dtype=np.uint8)
+            is_partly_written = (sizes > 0) & (sizes < granules)
+            for marks in self.fetched_marks:
+                is_partly_written &= ~marks[block].reshape(-1, granules).any(axis=1)
+            partly_written += int(np.count_nonzero(is_partly_written))
+        return partly_written
 
 
 def _count_marked_groups(marks: NDArray[np.uint8], size: int) -> int:
@@ -441,6 +457,14 @@ class GlobalMemory:
             sum(region.count_touched(*region.fetched_marks)[1] for region in self.regions),
             sum(region.count_touched(region.written_marks)[1] for region in self.regions),
         )
+
+    def count_fetched(self) -> int:
+        """Bytes of the pairs of sectors that were read or updated."""
+        return PAIR * sum(region.count_touched(*region.fetched_marks, unit=PAIR)[1] for region in self.regions)
+
+    def count_filled(self) -> dict[str, int]:
+        """Tensor → bytes of its sectors that were written in part: the L2 reads their rest before it writes them."""
+        return {region.name: region.count_partly_written() * SECTOR for region in self.regions}
 
     def missing_values_at(self, addresses: IntArray) -> str | None:
         """The tensor of the first address, if its values were not given."""

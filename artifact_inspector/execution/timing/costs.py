@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import WRITE_SHARE
 from artifact_inspector.execution.launch_counters import local_bytes
@@ -44,6 +44,8 @@ class SharedTraffic:
     """Tensor → bytes of it that are fetched from device memory; others are fetched once."""
     written_share: float = 1.0
     """Share of the written bytes that leave the L2 before the launch ends."""
+    filled: Mapping[str, float] = field(default_factory=dict)
+    """Tensor → bytes that the L2 reads to complete sectors that were written in part."""
     l2_shares: Mapping[str, float] = field(default_factory=dict)
     """Tensor → share of the requests that reach the L2; neighbouring multiprocessors merge theirs."""
 
@@ -114,8 +116,13 @@ class CtaCostModel:
             for name, sectors in touched.items():
                 requested_bytes = sectors * SECTOR / self.sampled_ctas * ctas
                 if requested_bytes:
-                    transferred = min(requested_bytes, fetched[name] if reads and name in fetched else sizes[name])
-                    transferred *= 1.0 if reads else self.shared_traffic.written_share
+                    if reads and name in fetched:  # in pairs of sectors
+                        transferred = min(requested_bytes * PAIR / SECTOR, fetched[name])
+                    else:
+                        transferred = min(requested_bytes, sizes[name])
+                        if not reads:
+                            transferred *= self.shared_traffic.written_share
+                            transferred += self.shared_traffic.filled.get(name, 0.0)
                     shares[name, reads] = transferred / requested_bytes
                     total_bytes += transferred
         return shares, total_bytes
@@ -272,7 +279,7 @@ class CtaCostModel:
             delay: float = timing.atomic
         else:
             delay = timing.l1 + l1_miss_share * (
-                timing.l2 + new_share * dram_share * (timing.dram - timing.l2) - timing.l1
+                timing.l2 + new_share * min(1.0, dram_share) * (timing.dram - timing.l2) - timing.l1
             )
         if pipe is Pipe.BULK:
             delay += timing.tma

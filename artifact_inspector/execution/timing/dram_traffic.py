@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_misses
 from artifact_inspector.execution.launch import KernelLaunch
@@ -81,13 +81,13 @@ def fetched_bytes(
     misses = find_read_misses(stream, ctas_per_multiprocessor, multiprocessors, l2_bytes)
     half = window // 2
     weights = np.where(events.ctas < half, 1.0, (ctas - half) / (window - half)) * misses
-    addresses = stream.sectors[events.samples] * SECTOR
+    addresses = stream.pairs[events.samples] * PAIR
     totals = {}
     for name, tensor in sample.launch.tensors.items():
         start = tensor.pointer or 0
-        is_inside = (addresses >= start - SECTOR) & (addresses < start + tensor.bytes)
+        is_inside = (addresses >= start - PAIR) & (addresses < start + tensor.bytes)
         if traffic.sectors_read.get(name) and is_inside.any():
-            totals[name] = float(weights[is_inside].sum()) * stream.spacing * SECTOR
+            totals[name] = float(weights[is_inside].sum()) * stream.spacing * PAIR
     return totals
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
+from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, Footprints
 from artifact_inspector.execution.l2_cache import WRITE_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
@@ -124,7 +124,8 @@ def estimate_time(
     fetched = _fetched_bytes(run, l2)
     written_share = share_written_back(run.memory.count_sectors()[1] * SECTOR, gpu_model.l2_bytes)
     written = run.memory.count_sectors()[1] * SECTOR * written_share
-    gpu_model = with_launch_timing(gpu_model, sum(fetched.values()), written)
+    filled = run.memory.count_filled()
+    gpu_model = with_launch_timing(gpu_model, sum(fetched.values()) + sum(filled.values()), written)
     model = _TimeModel(
         run,
         gpu_model,
@@ -132,20 +133,20 @@ def estimate_time(
         cubin.frame_bytes or 0,
         int(resources.shared.value or 0),
         read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
-        SharedTraffic(fetched, written_share, _l2_shares(footprints)),
+        SharedTraffic(fetched, written_share, filled, _l2_shares(footprints)),
         limit,
     )
     return model.estimate(footprints.accesses_of_cta)
 
 
 def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, float]:
-    """Tensor → bytes that are fetched from device memory: its distinct sectors, or what the L2 model says."""
+    """Tensor → bytes that are fetched from device memory: its distinct pairs of sectors, or what the L2 model says."""
     fetched = {}
     for region in run.memory.regions:
-        fetched[region.name] = float(region.count_touched(*region.fetched_marks)[1] * SECTOR)
+        fetched[region.name] = float(region.count_touched(*region.fetched_marks, unit=PAIR)[1] * PAIR)
         if l2 is not None and run.stream is not None:
-            first, last = np.searchsorted(run.stream.sectors * SECTOR, [region.start, region.stop])
-            fetched[region.name] = float(l2.requests_of_sample[1, first:last].sum() * run.stream.spacing * SECTOR)
+            first, last = np.searchsorted(run.stream.pairs * PAIR, [region.start, region.stop])
+            fetched[region.name] = float(l2.requests_of_sample[1, first:last].sum() * run.stream.spacing * PAIR)
     return fetched
 
 
