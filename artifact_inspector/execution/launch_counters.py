@@ -143,7 +143,7 @@ _SECTOR_COUNTERS: Mapping[str, tuple[str, tuple[StepKind, ...]]] = {
     "global_store_sectors_ideal": ("sectors_ideal", ("global_store",)),
     "global_atomic_sectors": ("sectors", ("global_reduction", "global_atomic")),
 }
-_GLOBAL_KINDS: tuple[StepKind, ...] = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
+GLOBAL_KINDS: tuple[StepKind, ...] = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
 _READING_KINDS: tuple[StepKind, ...] = ("global_load", "copy", "tensor_load", "scalar_load")
 _WRITING_KINDS: tuple[StepKind, ...] = ("global_store", "global_reduction", "global_atomic", "tensor_store")
 _SECTORS_ON_AMD = "AMD caches transfer whole lines: see cache_lines"
@@ -220,7 +220,7 @@ class _CounterTotals:
         totals["cache_lines"] = None
         if self.run.loaded.initial_state is not None:
             totals["cache_lines"] = self._known_or_none(
-                "cache_lines", self._sum_of_kinds(counts.sectors, _GLOBAL_KINDS), _GLOBAL_KINDS
+                "cache_lines", self._sum_of_kinds(counts.sectors, GLOBAL_KINDS), GLOBAL_KINDS
             )
             for name, reason in NOT_ON_AMD.items():
                 totals[name], self.unknown_reasons[name] = None, reason
@@ -230,9 +230,9 @@ class _CounterTotals:
         threads, warp_size = self.run.loaded.threads, self.run.loaded.program.warp_size
         issued = [warp_size * warps for warps in counts.warps_executed]
         used = [min(each, threads * (ctas or each)) for each, ctas in zip(issued, counts.accessing_ctas, strict=True)]
-        lanes, active = (self._sum_of_kinds(counter, _GLOBAL_KINDS) for counter in (used, counts.active_threads))
+        lanes, active = (self._sum_of_kinds(counter, GLOBAL_KINDS) for counter in (used, counts.active_threads))
         totals["memory_lanes"] = self._known_or_none("memory_lanes", lanes)
-        totals["masked_lanes"] = self._known_or_none("masked_lanes", lanes - active, _GLOBAL_KINDS)
+        totals["masked_lanes"] = self._known_or_none("masked_lanes", lanes - active, GLOBAL_KINDS)
         names = {entry.name for entry in fields(Counters)}
         assert names == set(totals), names ^ set(totals)
         return Counters(**totals), self.unknown_reasons

@@ -22,6 +22,7 @@ from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, Footprints
 from artifact_inspector.execution.l2_cache import WRITE_SHARE, L2Estimate
+from artifact_inspector.execution.launch_counters import GLOBAL_KINDS
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
@@ -110,6 +111,8 @@ def estimate_time(
     loaded, artifact = run.loaded, run.loaded.artifact
     if run.unfinished or run.is_sampled or loaded.cubin is None or loaded.initial_state is not None:
         return None, ()
+    if any(loaded.program.steps[index].kind in GLOBAL_KINDS for index in run.counters.missing_inputs):
+        return None, ()  # whether their sectors are many or few decides the time
     own_target = artifact.target or parse_target(loaded.program.target)
     try:
         gpu_model = gpu_model_of(own_target, gpu)
