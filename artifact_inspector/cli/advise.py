@@ -32,6 +32,9 @@ _KERNEL_FILE = re.compile(r".+\.py:\w+")
 _LEAST_SECONDS = 2.0
 """Processor time for the simulation of all CTAs, even if the search has spent the budget."""
 
+_LEAST_BUDGET = 0.1
+"""Seconds of a search for which nothing is left: it says so."""
+
 
 @command()
 def advise(
@@ -249,15 +252,18 @@ def _search(
     scratch: Path,
 ) -> list[RemedySearch | None]:
     """The remedies of each launch, which share the budget; `spent`: processor seconds of the diagnoses."""
-    from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.api.remedy_search import PROCESSOR_SHARE, processor_seconds, search_remedies
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
         return [None] * len(pairs)
     searches: list[RemedySearch | None] = []
+    begin = processor_seconds() - spent
     with progress_bar(24 * len(pairs), "trying changes") as advance:
         for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
+            # importing a library may take one launch longer than its part
+            left = seconds - (processor_seconds() - begin) / PROCESSOR_SHARE
             searches.append(
                 search_remedies(
                     pair,
@@ -267,7 +273,7 @@ def _search(
                     gpu=gpu,
                     steps=steps,
                     kernel=kernel,
-                    budget=seconds / len(pairs),
+                    budget=max(_LEAST_BUDGET, min(seconds / len(pairs), left)),
                     spent=spent / len(pairs),
                     progress=advance,
                 )
