@@ -37,7 +37,9 @@ def derive_arguments(source: str, kernel: str) -> DerivedArguments | None:
         return None
     function = functions[0]
     parameters = function.args.args
-    defaults = dict(zip((one.arg for one in reversed(parameters)), reversed(function.args.defaults), strict=False))
+    defaults = dict(
+        zip((member.arg for member in reversed(parameters)), reversed(function.args.defaults), strict=False)
+    )
     constants: dict[str, Any] = {}
     types = []
     pointers = _pointers(function)
@@ -67,9 +69,12 @@ def _flows(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:
 
 def _accesses(node: ast.AST, names: tuple[str, ...] = _ACCESSES) -> list[ast.Call]:
     return [
-        one
-        for one in ast.walk(node)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in names and one.args
+        member
+        for member in ast.walk(node)
+        if isinstance(member, ast.Call)
+        and isinstance(member.func, ast.Attribute)
+        and member.func.attr in names
+        and member.args
     ]
 
 
@@ -84,13 +89,15 @@ def _leftmost(node: ast.expr, flows: dict[str, list[ast.expr]], depth: int = 8) 
 
 
 def _plain_names(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {member.id for member in ast.walk(node) if isinstance(member, ast.Name)}
 
 
 def _pointers(function: ast.FunctionDef) -> set[str]:
     flows = _flows(function)
     roots = set().union(*(_leftmost(call.args[0], flows) for call in _accesses(function)), set())
-    named = {one.arg for one in function.args.args if re.search(r"(^p_|_?ptrs?$|^ptr)", one.arg, re.IGNORECASE)}
+    named = {
+        member.arg for member in function.args.args if re.search(r"(^p_|_?ptrs?$|^ptr)", member.arg, re.IGNORECASE)
+    }
     return roots | named
 
 

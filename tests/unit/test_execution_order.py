@@ -129,3 +129,14 @@ def test_sectors_of_every_element_size_are_those_with_a_mark() -> None:
         assert both == (40 * size, len(set((addresses // 32).tolist())))
         region.touch(region.read_marks, addresses[20:30], size)  # counted again after a further access
         assert region.count_touched(region.read_marks)[0] == 30 * size
+
+
+def test_ctas_that_leave_a_tensor_for_another_in_the_same_memory_are_recorded() -> None:
+    first, second = Tensor((1024,), "fp32", pointer=1 << 20), Tensor((1024,), "fp32", pointer=(1 << 20) + 2048)
+    footprints = Footprints(KernelLaunch((4, 1, 1), {"a": first, "b": second}))
+    ctas, lanes = np.arange(4), np.arange(64, dtype=np.int64)[None, :] * 4
+    footprints.begin_portion(0)
+    footprints.add(FootprintAccess(0, ctas, lanes + (1 << 20), None, True, cta_offsets=ctas * 1536))
+    footprints.end_portion(ctas)
+    assert footprints.accesses_of_cta.tolist() == [1] * 4
+    assert set(footprints.reads_by_tensor) == {"a", "b"}

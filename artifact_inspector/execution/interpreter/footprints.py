@@ -247,11 +247,14 @@ class Footprints:
         self._add(access)
 
     def _add(self, access: FootprintAccess) -> None:
-        _, ctas, addresses, mask, reads, _, starts = access
-        np.add.at(self.accesses_of_cta, ctas, 1)
-        if starts is not None:
+        np.add.at(self.accesses_of_cta, access.ctas, 1)
+        if access.cta_offsets is None:
+            self._add_lanes(access)
+        else:
             self._add_offset_access(access)
-            return
+
+    def _add_lanes(self, access: FootprintAccess) -> None:
+        _, ctas, addresses, mask, reads, *_ = access
         low, high = int(addresses.min()), int(addresses.max())
         for tensor_index, (name, tensor) in enumerate(self._tensors):
             start = tensor.pointer or 0
@@ -281,7 +284,10 @@ class Footprints:
             start = tensor.pointer or 0
             if not start <= first < start + tensor.bytes:
                 continue
-            if access.is_read:
+            if starts.min() + lanes.min() < start or starts.max() + lanes.max() >= start + tensor.bytes:
+                # two tensors of the same memory
+                self._add_lanes(access._replace(addresses=lanes + starts[:, None], mask=None, cta_offsets=None))
+            elif access.is_read:
                 portion = self._portion(name, start, start + tensor.bytes)
                 portion.add_offset_ctas(access.ctas - self._first, starts + lanes[0], lanes - lanes[0])
             else:
