@@ -169,8 +169,9 @@ def _reference_to(tensor: Any) -> Any:
 def _is_followed(value: Any) -> bool:
     """Whether a value is a tensor with data and a version."""
     torch = sys.modules.get("torch")
-    kinds = () if torch is None else (torch.Tensor, torch.nn.Parameter)
-    return type(value) in kinds and not value.is_meta and value.layout == torch.strided and not value.is_inference()
+    if torch is None or type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    return not value.is_meta and value.layout == torch.strided and not value.is_inference()
 
 
 def _tensors_in(values: Iterable[Any]) -> Iterator[Any]:

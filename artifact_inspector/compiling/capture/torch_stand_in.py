@@ -81,7 +81,7 @@ class TorchStandIn:
         """Follow which tensors have known values, until the program compiles functions of torch."""
         tensors = self._tensors
 
-        class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
                 return tensors.follow(function, args, kwargs or {})
 

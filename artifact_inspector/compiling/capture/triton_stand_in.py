@@ -168,8 +168,9 @@ class TritonStandIn:
         """Run a launch in the interpreter, as long as there is time; returns whether it ran to its end."""
         if self._interpreting_seconds <= 0:
             return False
-        start = time.monotonic()
-        is_complete = interpret_launch(*launch_arguments, grid, seconds=self._interpreting_seconds / 4).problem is None
+        start, (function, args, options) = time.monotonic(), launch_arguments
+        seconds = self._interpreting_seconds / 4
+        is_complete = interpret_launch(function, args, options, grid, seconds).problem is None
         self._interpreting_seconds -= time.monotonic() - start
         return is_complete
 
