@@ -200,7 +200,7 @@ def urgency_of(one: Attribution, attributions: Sequence[Attribution] = ()) -> fl
 
 
 def describe_first(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> Cause:
-    """The first cause; with the second one if there is room, at the expense of what to do about the first."""
+    """The first cause, with the second one if the sentence stays short enough without what to do about the first."""
     first, note = ordered[0], name_second(attributions, ordered)
     short = replace(first, reason=first.reason.partition(";")[0])
     texts = [one.as_cause(note) for one in (first, short) if note]
