@@ -53,7 +53,7 @@ def propose_edits(
         return
     for cause in causes:
         rewrite = _REWRITES.get(cause.kind)
-        lines = [int(member.rpartition(":")[2]) for member in (cause.line, *cause.more_lines) if member is not None]
+        lines = [int(item.rpartition(":")[2]) for item in (cause.line, *cause.more_lines) if item is not None]
         for line in lines if rewrite is not None else ():
             assert rewrite is not None
             text = KernelText(source, function, numbers, is_blackwell=is_blackwell)
@@ -92,7 +92,7 @@ class KernelText:
 
     def at(self, line: int) -> list[ast.Assign | ast.AugAssign | ast.Expr]:
         """The statements on a line."""
-        return [member for member in self.statements if member.lineno <= line <= (member.end_lineno or member.lineno)]
+        return [item for item in self.statements if item.lineno <= line <= (item.end_lineno or item.lineno)]
 
     def reaching(self, node: ast.AST) -> set[str]:
         """Names that an expression depends on, through assignments."""
@@ -102,15 +102,13 @@ class KernelText:
             for name in _names(worklist.pop()):
                 if name not in visited:
                     visited.add(name)
-                    worklist += [member.value for member in self.definitions.get(name, ())]
+                    worklist += [item.value for item in self.definitions.get(name, ())]
         return visited
 
     def loops_around(self, node: ast.stmt) -> list[ast.For | ast.While]:
         """Loops that contain a statement, the outermost first."""
         return [
-            member
-            for member in ast.walk(self.function)
-            if isinstance(member, (ast.For, ast.While)) and _contains(member, node)
+            item for item in ast.walk(self.function) if isinstance(item, (ast.For, ast.While)) and _contains(item, node)
         ]
 
     def replaced(self, changes: dict[int, str | None], inserted: dict[int, str]) -> str:
@@ -128,7 +126,7 @@ class KernelText:
 
     def rewrite(self, node: ast.stmt, *replacements: ast.stmt) -> dict[int, str | None]:
         """Line changes that put other statements in the place of one."""
-        text = "".join(f"{self.indent(node)}{ast.unparse(member)}\n" for member in replacements)
+        text = "".join(f"{self.indent(node)}{ast.unparse(item)}\n" for item in replacements)
         changes: dict[int, str | None] = dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         changes[node.lineno] = text
         return changes
@@ -147,15 +145,15 @@ def _target(statement: ast.stmt) -> str | None:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {member.id for member in ast.walk(node) if isinstance(member, ast.Name)}
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
 
 
 def calls_of(node: ast.AST, name: str) -> list[ast.Call]:
     """The calls of a method, such as `tl.load`."""
     return [
-        member
-        for member in ast.walk(node)
-        if isinstance(member, ast.Call) and isinstance(member.func, ast.Attribute) and member.func.attr == name
+        item
+        for item in ast.walk(node)
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == name
     ]
 
 
@@ -163,7 +161,7 @@ def _arange(kernel: KernelText, node: ast.AST) -> str | None:
     """The extent of the first `tl.arange(0, N)` that an expression depends on."""
     values = [
         node,
-        *(member.value for name in sorted(kernel.reaching(node)) for member in kernel.definitions.get(name, ())),
+        *(item.value for name in sorted(kernel.reaching(node)) for item in kernel.definitions.get(name, ())),
     ]
     calls = [call for value in values for call in calls_of(value, "arange") if len(call.args) == 2]
     return ast.unparse(calls[0].args[1]) if calls else None
@@ -240,7 +238,7 @@ def _repeat_words(
         return
     renamer = _Renamer({name: f"{name}_words" for name in cloned}, extent, step)
     inserted: dict[int, str] = {}
-    for definition in (member for name in cloned for member in kernel.definitions[name]):
+    for definition in (item for name in cloned for item in kernel.definitions[name]):
         clone = renamer.visit(copy.deepcopy(definition))
         after = (definition.end_lineno or definition.lineno) + 1
         inserted[after] = inserted.get(after, "") + f"{kernel.indent(definition)}{ast.unparse(clone)}\n"
@@ -261,7 +259,7 @@ def _repeat_words(
 
 
 def _deep(kernel: KernelText, name: str) -> set[str]:
-    return set().union(*(kernel.reaching(member.value) for member in kernel.definitions.get(name, ())), set())
+    return set().union(*(kernel.reaching(item.value) for item in kernel.definitions.get(name, ())), set())
 
 
 def _hoist(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
@@ -295,7 +293,7 @@ def _use_tf32(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Source
             continue
         changed = copy.deepcopy(statement)
         for dot in calls_of(changed, "dot"):
-            dot.keywords = [member for member in dot.keywords if member.arg not in ("input_precision", "allow_tf32")]
+            dot.keywords = [item for item in dot.keywords if item.arg not in ("input_precision", "allow_tf32")]
             dot.keywords.append(ast.keyword("input_precision", ast.Constant("tf32")))
         changes.update(kernel.rewrite(statement, changed))
     cost = "precision (tf32 has 10 fraction bits)"
@@ -328,8 +326,8 @@ def _narrow_offsets(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[
 def _narrow_dot(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """A dot of its operands as loaded."""
     changes: dict[int, str | None] = {}
-    names = {name for member in kernel.at(line) for dot in calls_of(member, "dot") for name in _names(dot)}
-    for statement in [*kernel.at(line), *(member for name in names for member in kernel.definitions.get(name, ()))]:
+    names = {name for item in kernel.at(line) for dot in calls_of(item, "dot") for name in _names(dot)}
+    for statement in [*kernel.at(line), *(item for name in names for item in kernel.definitions.get(name, ()))]:
         if calls_of(statement, "dot") or calls_of(statement, "load"):
             changed = _CastRemover("tl.float32").visit(copy.deepcopy(statement))
             if ast.dump(changed) != ast.dump(statement):
@@ -347,7 +345,7 @@ def _reduce_once(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Sou
         if not loops or name is None or not is_sum or len(sums) != 1 or sums[0] is not statement.value:
             continue
         extent = _arange(kernel, sums[0].args[0])
-        uses = [member for member in ast.walk(loops[-1]) if isinstance(member, ast.Name) and member.id == name]
+        uses = [item for item in ast.walk(loops[-1]) if isinstance(item, ast.Name) and item.id == name]
         if extent is None or len(uses) != 1:
             continue
         lanes = f"{name}_lanes"
@@ -376,7 +374,7 @@ def _flag_loop(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Sourc
         changed = copy.deepcopy(loop.iter)
         assert isinstance(changed, ast.Call)
         changed.func = ast.parse("tl.range", mode="eval").body
-        changed.keywords = [member for member in changed.keywords if member.arg != name]
+        changed.keywords = [item for item in changed.keywords if item.arg != name]
         changed.keywords.append(ast.keyword(name, ast.parse(value, mode="eval").body))
         header = f"{kernel.indent(loop)}for {ast.unparse(loop.target)} in {ast.unparse(changed)}:\n"
         yield SourceEdit(f"line {loop.lineno}: tl.range with {flag}", kind, kernel.replaced({loop.lineno: header}, {}))
@@ -397,8 +395,8 @@ class _MaskRemover(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if any(member.arg == "mask" and ast.unparse(member.value) in self.masks for member in node.keywords):
-            node.keywords = [member for member in node.keywords if member.arg not in ("mask", "other")]
+        if any(item.arg == "mask" and ast.unparse(item.value) in self.masks for item in node.keywords):
+            node.keywords = [item for item in node.keywords if item.arg not in ("mask", "other")]
         return node
 
 
@@ -411,8 +409,8 @@ def _peel_tail(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[Sourc
         return
     stop, step = (ast.unparse(argument) for argument in call.args[1:])
     masks = set()
-    for load in (member for name in ("load", "store") for member in calls_of(loop, name)):
-        for mask in (member.value for member in load.keywords if member.arg == "mask"):
+    for load in (item for name in ("load", "store") for item in calls_of(loop, name)):
+        for mask in (item.value for item in load.keywords if item.arg == "mask"):
             tests = (
                 [d.value for d in kernel.definitions.get(ast.unparse(mask), ())]
                 if isinstance(mask, ast.Name)
@@ -484,9 +482,9 @@ class _FactorMarker(ast.NodeTransformer):
         if not isinstance(node.op, ast.Mult) or not self.names & factors:
             return node
         ranks = [
-            len(member.slice.elts)
-            for member in ast.walk(node)
-            if isinstance(member, ast.Subscript) and isinstance(member.slice, ast.Tuple)
+            len(item.slice.elts)
+            for item in ast.walk(node)
+            if isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Tuple)
         ]
         multiples = ", ".join(["16"] * max(ranks, default=1))
         return ast.parse(f"tl.multiple_of({ast.unparse(node)}, [{multiples}])", mode="eval").body
@@ -496,8 +494,8 @@ def _mark_multiples(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[
     """Offsets that are multiples of 16 in this launch, so that accesses can be wide."""
     names = {name for name, value in kernel.numbers.items() if value > 1 and value % 16 == 0}
     statements = [*kernel.at(line)]
-    reached = set().union(*(kernel.reaching(member) for member in statements), set())
-    statements += [member for name in reached for member in kernel.definitions.get(name, ())]
+    reached = set().union(*(kernel.reaching(item) for item in statements), set())
+    statements += [item for name in reached for item in kernel.definitions.get(name, ())]
     changes: dict[int, str | None] = {}
     for statement in statements:
         changed = _FactorMarker(names).visit(copy.deepcopy(statement))
