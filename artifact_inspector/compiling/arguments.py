@@ -10,7 +10,7 @@ is a small tensor of integers with known contents. A tensor descriptor is such a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MAX_RECORDED_ELEMENTS = 65536
@@ -47,6 +47,21 @@ def _with_storages(arguments: Mapping[str, Any], described: dict[str, Any]) -> d
         if isinstance(described[name], dict) and (offset or [*storages.values()].count(identity) > 1):
             described[name].update(storage=numbers[identity], offset=offset)
     return described
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors among some arguments, those of tuples and lists and those that an argument wraps included."""
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from tensors_in(value)
+        elif hasattr(tensor := find_wrapped_tensor(value), "untyped_storage"):
+            yield tensor
+
+
+def find_wrapped_tensor(value: Any) -> Any:
+    """The tensor that an argument wraps: a descriptor or a view of a library. Otherwise the argument."""
+    inner = None if hasattr(value, "is_inference") else getattr(value, "base", getattr(value, "_base", None))
+    return value if inner is None or inner is value else find_wrapped_tensor(inner)
 
 
 def storage_offset(tensor: Any) -> int:

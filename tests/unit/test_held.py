@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.compiling.arguments import describe_arguments
+from artifact_inspector.compiling.arguments import describe_arguments, tensors_in
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors, UninitializedTensors
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors, separate_tensors
 
@@ -151,6 +151,14 @@ def test_a_view_of_a_library_has_the_storage_of_its_tensor_and_its_own_address()
     described = describe_arguments(function, (FlippedView(tensor), tensor), {}, values=lambda _: False, addresses=False)
     assert (described["x"]["stride"], described["x"]["offset"]) == ([-1], 252)
     assert described["x"]["storage"] == described["y"]["storage"]
+
+
+def test_the_tensors_among_arguments_are_those_that_wrappers_hold() -> None:
+    tensor, other = torch.zeros(4), torch.zeros(2)
+    wrapped = SimpleNamespace(base=FlippedView(tensor))
+    first, second, third = tensors_in([FlippedView(tensor), (other, 3, None), [wrapped], "text"])
+    assert first is third is tensor
+    assert second is other
 
 
 def test_a_tensor_with_a_negative_stride_ends_at_its_pointer() -> None:

@@ -14,9 +14,10 @@ import os
 import signal
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from artifact_inspector.compiling.arguments import tensors_in
 from artifact_inspector.compiling.capture.interpreter_types import correct_boolean_operators, correct_small_floats
 
 MOST_BYTES = 1 << 26
@@ -39,17 +40,7 @@ class Interpretation(NamedTuple):
 
 def storages_of(values: Sequence[Any]) -> dict[int, Any]:
     """Address → storage of each tensor among some arguments."""
-    return {int(tensor.untyped_storage().data_ptr()): tensor.untyped_storage() for tensor in _tensors(values)}
-
-
-def _tensors(values: Sequence[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple | list):
-            yield from _tensors(value)
-        elif hasattr(value, "base") and not hasattr(value, "untyped_storage"):
-            yield from _tensors([value.base])
-        elif hasattr(value, "untyped_storage"):
-            yield value
+    return {int(tensor.untyped_storage().data_ptr()): tensor.untyped_storage() for tensor in tensors_in(values)}
 
 
 def interpret_launch(
@@ -60,7 +51,7 @@ def interpret_launch(
     Args:
         seconds: time after which nothing is kept.
     """
-    tensors = [*_tensors([*args, *options.values()])]
+    tensors = [*tensors_in([*args, *options.values()])]
     if any(tensor.is_meta for tensor in tensors):
         return Interpretation(0, "a tensor has no data", {})
     storages = storages_of(tensors)

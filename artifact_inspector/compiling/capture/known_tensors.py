@@ -11,10 +11,10 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS
+from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS, find_wrapped_tensor, tensors_in
 
 _STORE_OPERATION = re.compile(r"tt\.(?:store|atomic_\w+)\b")
 _ELEMENT_TYPE = re.compile(r"!tt\.ptr<b?([a-z]\d+)")
@@ -71,11 +71,11 @@ class KnownTensors:
             inputs: the tensors that have values before the launch.
             interpret: runs the launch on the tensors; returns whether it ran to its end.
         """
-        tensors = [*filter(_is_followed, _tensors_in(arguments))]
+        tensors = [*filter(_is_followed, tensors_in(arguments))]
         kinds = _written_types(text()) if tensors else None
         written = [tensor for tensor in tensors if kinds is None or _type_of(tensor) in kinds]
         has_indices = kinds is not None and any(map(_is_small_index_tensor, written))
-        is_known = has_indices and all(map(self.is_known, _tensors_in(inputs))) and interpret()
+        is_known = has_indices and all(map(self.is_known, tensors_in(inputs))) and interpret()
         for tensor in written:
             if self._known is None:
                 (self._written.discard if is_known else self._written.add)(tensor)
@@ -99,7 +99,7 @@ class KnownTensors:
         if self._known is None:
             return function(*args, **options)
         name = getattr(function, "__name__", "")
-        operands = [*_tensors_in((*args, *options.values()))]
+        operands = [*tensors_in((*args, *options.values()))]
         is_known = all(map(self.is_known, operands))
         versions = [(tensor, tensor._version) for tensor in operands if _is_followed(tensor)]
         result = function(*args, **options)
@@ -107,7 +107,7 @@ class KnownTensors:
         is_known &= not self._has_read_unknown
         results = [tensor for tensor, version in versions if tensor._version != version]
         if not name.startswith(("empty", "new_empty")):
-            results += filter(_is_followed, _tensors_in((result,))) if is_known else ()
+            results += filter(_is_followed, tensors_in((result,))) if is_known else ()
         for tensor in results:
             (self._known.add if is_known else self._known.discard)(tensor)
         return result
@@ -156,7 +156,7 @@ class UninitializedTensors:
 
 
 def _tensors_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    tensors = {name: _find_wrapped_tensor(value) for name, value in arguments.items()}
+    tensors = {name: find_wrapped_tensor(value) for name, value in arguments.items()}
     return {name: tensor for name, tensor in tensors.items() if hasattr(tensor, "untyped_storage")}
 
 
@@ -174,17 +174,9 @@ def _is_followed(value: Any) -> bool:
     return not value.is_meta and value.layout == torch.strided and not value.is_inference()
 
 
-def _tensors_in(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple | list):
-            yield from _tensors_in(value)
-        elif hasattr(tensor := _find_wrapped_tensor(value), "untyped_storage"):
-            yield tensor
-
-
 def _is_shaped_by_values(name: str, args: tuple[Any, ...]) -> bool:
     if name in ("__getitem__", "repeat_interleave"):  # a mask, or the number of repeats
-        return any(name[0] == "r" or _type_of(tensor) == "i8" for tensor in _tensors_in(args[1:]))
+        return any(name[0] == "r" or _type_of(tensor) == "i8" for tensor in tensors_in(args[1:]))
     return name in _SHAPED_BY_VALUES or (name == "where" and len(args) == 1)
 
 
@@ -216,10 +208,3 @@ def _written_types(text: str | None) -> frozenset[str] | None:
     stores = "\n".join(line for line in text.splitlines() if _STORE_OPERATION.search(line))
     kinds = frozenset(_ELEMENT_TYPE.findall(stores))
     return kinds | {"i8"} if "i1" in kinds else kinds
-
-
-def _find_wrapped_tensor(value: Any) -> Any:
-    """The tensor that an argument wraps: a descriptor or a view of a library. Otherwise the argument."""
-    if hasattr(value, "is_inference"):
-        return value
-    return getattr(value, "base", getattr(value, "_base", value))
