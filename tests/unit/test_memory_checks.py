@@ -395,7 +395,7 @@ def test_the_first_access_to_a_tensor_decides_whether_it_is_read_uninitialized(
     kinds = {"load": "global_load", "store": "global_store"}
     for access in accesses:
         kind, opcode = kinds.get(access, "global_atomic"), opcodes[access]
-        step = ProgramStep(0, 0, opcode, opcode, 1, None, lambda _: None, kind=kind)  # type: ignore[arg-type]
+        step = ProgramStep(0, 0, opcode, opcode, 1, lambda _: None, kind=kind)  # type: ignore[arg-type]
         lanes, cta = (1 << 30) + 4 * np.arange(32)[None], np.array([0])
         log.observe_global(GlobalAccess(step, cta, lanes, None, None, 4, is_write=access != "load"))
     assert list(log.first_reads) == ["x"] * reads
@@ -404,7 +404,7 @@ def test_the_first_access_to_a_tensor_decides_whether_it_is_read_uninitialized(
 def test_an_error_in_a_helper_is_named_by_its_own_line_and_the_calls() -> None:
     library = Frame("/x/site-packages/triton/language/standard.py", 290, 0)
     chain = (library, Frame("/a/helper.py", 106, 0), Frame("/a/kernel.py", 114, 0))
-    step = ProgramStep(0, 0, "LDG.E", "", 7, ("/a/kernel.py", 114), lambda _: None, location=chain)
+    step = ProgramStep(0, 0, "LDG.E", "", 7, lambda _: None, location=chain)
     site = site_of(step)
     assert (site.source, site.source_line, site.called_from) == ("helper.py:106", 106, ("kernel.py:114",))
     assert str(site) == "helper.py:106 via kernel.py:114 (LDG.E)"

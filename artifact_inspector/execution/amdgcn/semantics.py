@@ -151,20 +151,18 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     statement = parse_statement(instruction.text)
     run, is_supported = _build_run(statement, instruction, target)
     meaning = semantics_of(statement.base)
-    frames = instruction.location
     return ProgramStep(
         at,
         at,
         statement.opcode,
         instruction.text,
         instruction.line,
-        None if not frames else (frames[-1].file, frames[-1].line),
         run,
         lane_flop=_lane_flop(statement, instruction, module, wave),
         accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
         kind=_step_kind(statement, instruction),
         is_supported=is_supported,
-        location=frames,
+        location=instruction.location,
     )
 
 
@@ -239,8 +237,7 @@ def _pair_dual_issue(first: ProgramStep, second: ProgramStep) -> ProgramStep:
             machine.registers[first_destination] = new_value
 
     return ProgramStep(
-        first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, first.source_location,
-        run,
+        first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, run,
         lane_flop=first.lane_flop + second.lane_flop, kind=first.kind,
         is_supported=first.is_supported and second.is_supported, location=first.location,
     )  # fmt: skip

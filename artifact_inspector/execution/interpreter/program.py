@@ -39,8 +39,6 @@ class ProgramStep:
     text: str
     line: int
     """Line in the disassembly."""
-    source_location: tuple[str, int] | None
-    """File and line of the kernel's source."""
     run: Callable[[Any], bool | None]
     """Executes the step on a machine for its active lanes; True if the machine must choose the next group."""
     guard: str | None = None
@@ -67,7 +65,12 @@ class ProgramStep:
     starts_swap: bool = False
     """Whether it loads what a compare-and-swap loop expects first: an old value only costs another try."""
     location: Location | None = None
-    """Its inline chain, innermost first; `source_location` is the last of it."""
+    """Its inline chain, innermost first."""
+
+    @property
+    def source_location(self) -> tuple[str, int] | None:
+        """File and line of the kernel's source."""
+        return (self.location[-1].file, self.location[-1].line) if self.location else None
 
     @property
     def source_place(self) -> str | None:

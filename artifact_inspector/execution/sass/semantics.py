@@ -155,14 +155,12 @@ def _decode_step(at: int, instruction: Instruction, module: Module, target: int 
     run, is_supported = _build_run(statement, instruction, target)
     guard = None if statement.guard in (None, "PT", "UPT") and not statement.is_guard_negated else statement.guard
     matrix = language.FORMAT.matrix(instruction, module)
-    frames = instruction.location
     return ProgramStep(
         at,
         at * INSTRUCTION_BYTES,
         statement.opcode,
         instruction.text,
         instruction.line,
-        None if not frames else (frames[-1].file, frames[-1].line),
         run,
         guard=guard,
         guard_is_negated=statement.is_guard_negated,
@@ -174,7 +172,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, target: int 
         ignores_inactive_lanes=base != "SHFL",
         kind=_step_kind(statement),
         is_supported=is_supported,
-        location=frames,
+        location=instruction.location,
     )
 
 
