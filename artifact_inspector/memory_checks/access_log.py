@@ -83,9 +83,10 @@ class AccessLog(AccessObserver):
     """
 
     def __init__(self, launch: KernelLaunch, recorded: Collection[str] = (), *, checks_alignment: bool) -> None:
-        self._tensors = [(t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in separate_tensors(launch)]
+        tensors = separate_tensors(launch)
+        self._tensors = [(t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in tensors]
         self._recorded = frozenset(recorded)
-        self._unwritten = {name for name, tensor in separate_tensors(launch) if tensor.is_initialized is False}
+        self._unwritten = {name for name, tensor in tensors if tensor.is_initialized is False}
         self.first_reads: dict[str, FirstAccess] = {}
         """Tensor without values → its first access, if that reads."""
         self._checks_alignment = checks_alignment
