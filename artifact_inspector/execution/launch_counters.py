@@ -299,7 +299,7 @@ class _CounterTotals:
         if self._known_or_none("dram_bytes_read", 0, (*_READING_KINDS, *_WRITING_KINDS), counts_bytes=True) is None:
             return None
         memory, code = self.run.memory, self.run.loaded.program.code_bytes
-        fetched, filled = memory.count_fetched(), sum(memory.count_filled().values())
+        fetched, filled = sum(memory.count_fetched().values()), sum(memory.count_filled().values())
         code_and_filled = code + max(0, filled - _MOST_UNFILLED_BYTES)
         low, most_filled = fetched + code_and_filled, min(filled, _MOST_UNFILLED_BYTES)
         requested_bytes = (
@@ -321,7 +321,7 @@ _MOST_UNFILLED_BYTES = 6_000_000
 
 def fits_in_l2(run: SimulatedLaunch, l2_bytes: int | None, resident_ctas: int | None) -> bool:
     """Whether all tensors, and the local memory of the resident CTAs, fit in the usable part of the L2."""
-    loaded, size = run.loaded, run.memory.count_fetched() + run.memory.count_sectors()[1] * SECTOR
+    loaded, size = run.loaded, sum(run.memory.count_fetched().values()) + run.memory.count_sectors()[1] * SECTOR
     if any(local_bytes(run.counters, step) for step in loaded.program.steps):
         cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
         if cubin is None or cubin.frame_bytes is None or resident_ctas is None:

@@ -251,8 +251,9 @@ def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
     for step in run.loaded.program.steps:
         if step.index in l2.requests_of_step and step.source_place is not None:
             steps_by_source[step.source_place].append(step.index)
+    fetched = sum(run.memory.count_fetched().values())
     return L2Prediction(
-        dram_bytes_read=round(run.memory.count_fetched() * l2.fetches_per_pair) + run.loaded.program.code_bytes,
+        dram_bytes_read=round(fetched * l2.fetches_per_pair) + run.loaded.program.code_bytes,
         hit_rate=round(l2.hit_rate, 4),
         hit_rate_by_tensor={name: round(rate, 4) for name, rate in by_tensor.items() if rate is not None},
         hit_rate_by_source={

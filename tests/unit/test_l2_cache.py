@@ -214,7 +214,7 @@ def test_traffic_of_a_kernel_that_spills_is_a_range(
         counters=SimpleNamespace(
             threads_executed=[320, 32 * executed], sectors=[100, 0], missing_inputs={}, unknown_pointers={}
         ),
-        memory=SimpleNamespace(count_sectors=lambda: (10, 0), count_fetched=lambda: 640, count_filled=dict),
+        memory=SimpleNamespace(count_sectors=lambda: (10, 0), count_fetched=lambda: {"x": 640}, count_filled=dict),
         unfinished=(),
         uncounted_steps=frozenset(),
     )

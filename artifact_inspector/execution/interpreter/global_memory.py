@@ -32,6 +32,8 @@ from artifact_inspector.model.float_formats import NEAREST, Rounding
 MOST_TRACKED = 1 << 32
 """Largest tensor, in bytes, whose elements are tracked individually."""
 _BLOCK_GRANULES = 1 << 20
+_PARTLY_WRITTEN = (0,)
+"""Key of the sectors that were written in part, among counts by unit and marks."""
 """Granules that are counted at a time: they fit a CPU cache."""
 MOST_PENDING_INTERVALS = 1 << 20
 """Pending intervals before they are merged and marked."""
@@ -158,6 +160,10 @@ class TensorMemory:
         """Sectors that were written in part and neither read nor updated."""
         self.mark_pending()
         granules, partly_written = SECTOR // self.granule_bytes, 0
+        if granules == 1:  # marks of a very large tensor do not tell
+            return 0
+        if _PARTLY_WRITTEN in self._counted:
+            return self._counted[_PARTLY_WRITTEN][1]
         for start in range(0, len(self.written_marks), _BLOCK_GRANULES):
             block = slice(start, start + _BLOCK_GRANULES)
             written = self.written_marks[block]
@@ -168,6 +174,7 @@ class TensorMemory:
             for marks in self.fetched_marks:
                 is_partly_written &= ~marks[block].reshape(-1, granules).any(axis=1)
             partly_written += int(np.count_nonzero(is_partly_written))
+        self._counted[_PARTLY_WRITTEN] = partly_written * SECTOR, partly_written
         return partly_written
 
 
@@ -458,9 +465,9 @@ class GlobalMemory:
             sum(region.count_touched(region.written_marks)[1] for region in self.regions),
         )
 
-    def count_fetched(self) -> int:
-        """Bytes of the pairs of sectors that were read or updated."""
-        return PAIR * sum(region.count_touched(*region.fetched_marks, unit=PAIR)[1] for region in self.regions)
+    def count_fetched(self) -> dict[str, int]:
+        """Tensor → bytes of its pairs of sectors that were read or updated."""
+        return {one.name: one.count_touched(*one.fetched_marks, unit=PAIR)[1] * PAIR for one in self.regions}
 
     def count_filled(self) -> dict[str, int]:
         """Tensor → bytes of its sectors that were written in part: the L2 reads their rest before it writes them."""

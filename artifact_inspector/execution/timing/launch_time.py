@@ -144,12 +144,12 @@ def estimate_time(
 
 def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, float]:
     """Tensor → bytes that are fetched from device memory: its distinct pairs of sectors, or what the L2 model says."""
+    if l2 is None or run.stream is None:
+        return {name: float(size) for name, size in run.memory.count_fetched().items()}
     fetched = {}
     for region in run.memory.regions:
-        fetched[region.name] = float(region.count_touched(*region.fetched_marks, unit=PAIR)[1] * PAIR)
-        if l2 is not None and run.stream is not None:
-            first, last = np.searchsorted(run.stream.pairs * PAIR, [region.start, region.stop])
-            fetched[region.name] = float(l2.requests_of_sample[1, first:last].sum() * run.stream.spacing * PAIR)
+        first, last = np.searchsorted(run.stream.pairs * PAIR, [region.start, region.stop])
+        fetched[region.name] = float(l2.requests_of_sample[1, first:last].sum() * run.stream.spacing * PAIR)
     return fetched
 
 
@@ -171,11 +171,9 @@ def find_bounds(
         name: busy * sustained.get(name, 1.0) * (1.0 if name in MEMORY_TERMS else filled) / cycles
         for name, busy in terms.items()
     }
-    ordered = sorted(shares, key=lambda name: -shares[name])
+    ordered = sorted(shares, key=lambda name: (name == LAUNCH_TERM, -shares[name]))
     least = max(timing.fewest_bound_share, shares[ordered[0]] - ALIKE_SHARE)
-    units = [name for name in ordered if name != LAUNCH_TERM and shares[name] >= timing.fewest_bound_share]
-    alike = [name for name in units if shares[name] >= shares[units[0]] - ALIKE_SHARE]
-    return (*alike, *(name for name in ordered if name == LAUNCH_TERM and shares[name] >= least)) or (LATENCY_TERM,)
+    return tuple(name for name in ordered if shares[name] >= least) or (LATENCY_TERM,)
 
 
 def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> GpuModel:
