@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.fact_pair import FactPair, codes_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.location import base_name
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.vocabulary.fact import Category, Value
-from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.names import is_loop_name, name_regions, step_of
 
 _OF_LOADS = frozenset(category.value for category in (Category.VERDICT, Category.WAITS, Category.IN_FLIGHT))
 
@@ -52,12 +52,13 @@ def find_reason(
         if name in regions and pipeline.unpipelined_reason is not None:
             evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
             source = _line_of(kernel, lines.get(name))
-            return Explanation(ChangeReason(f"{name}: {pipeline.unpipelined_reason}", evidence, source), _OF_LOADS)
+            description = f"{_name_place(name, lines)} is not pipelined: {pipeline.unpipelined_reason}"
+            return Explanation(ChangeReason(description, evidence, source), _OF_LOADS)
     new = {
         code
         for fact in differing
         if fact.category == Category.FINDINGS
-        for code in _codes(fact.right) - _codes(fact.left)
+        for code in codes_of(fact.right) - codes_of(fact.left)
     }
     for finding in find_findings(kernel):
         if finding.code in new:
@@ -70,7 +71,8 @@ def find_reason(
     stage = next((candidate_stage for candidate_stage in kernel.stages if step_of(candidate_stage) == first.step), None)
     if stage is None:
         return None
-    description = f"{first.region}: the verdict first differs at {stage.value} ({stage.producer})"
+    place = _name_place(first.region, lines)
+    description = f"the order of loads and computes in {place} first differs at {stage.value} ({stage.producer})"
     return Explanation(ChangeReason(description, "", _line_of(kernel, lines.get(first.region))), _OF_LOADS)
 
 
@@ -94,8 +96,8 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
     return line_by_name
 
 
-def _codes(value: Value) -> frozenset[str]:
-    return frozenset(value) if isinstance(value, tuple) else frozenset()
+def _name_place(region: str, lines: Mapping[str, int]) -> str:
+    return f"the loop at line {lines[region]}" if is_loop_name(region) and region in lines else region
 
 
 def _line_of(kernel: KernelFacts, line: int | None) -> str | None:

@@ -112,6 +112,7 @@ def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
         rank,
         is_minor(fact),
         bool(fact.unknown),
+        fact.category == Category.FINDINGS,  # what it is about says more
         _SIGNS.index(fact.direction),
         fact.category not in SYNCHRONISATION,
         not is_in_loop and bool(fact.region),

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import ChangeReason, Explanation, lines_of
 from artifact_inspector.comparison.consequence import differing_facts, is_minor, rank_of
+from artifact_inspector.comparison.decisive_phrases import describe_decisive
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
-from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
+from artifact_inspector.comparison.headline import Headline, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -50,6 +51,7 @@ class Degree(Enum):
     """The two have no kind of file in common, and no common fact differs."""
 
 
+_RANK_OF_FEWER_SPILLS = Consequence.OPERANDS.rank
 GATES = (*CATEGORIES, "code", "gone", "new", "any")
 """What a comparison can fail on: a category of facts, any change of code, a missing or new kernel, or any."""
 
@@ -108,9 +110,15 @@ class Change:
 
     @property
     def worse_facts(self) -> tuple[FactPair, ...]:
-        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs."""
+        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs.
+
+        Fewer spills outweigh no lost pipeline or matrix unit: one stage less takes fewer registers, and more time.
+        """
         better = [rank_of(fact) for fact in self.facts if fact.direction is Sign.BETTER and not is_minor(fact)]
-        best = min(better, default=Consequence.OTHER.rank)
+        best = min(
+            (_RANK_OF_FEWER_SPILLS if rank == Consequence.SPILLS.rank else rank for rank in better),
+            default=Consequence.OTHER.rank,
+        )
         worse = [fact for fact in self.facts if fact.direction is Sign.WORSE and not is_minor(fact)]
         return tuple(fact for fact in worse if rank_of(fact) <= best)
 

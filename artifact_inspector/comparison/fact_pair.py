@@ -19,6 +19,11 @@ class PairSide(StringEnum):
 SIDES = (PairSide.LEFT, PairSide.RIGHT)
 
 
+def codes_of(value: Value) -> frozenset[str]:
+    """The codes of findings in a value; none if they are unknown."""
+    return frozenset(value) if isinstance(value, tuple) else frozenset()
+
+
 class State(Enum):
     """How the two values of a fact compare."""
 

@@ -10,37 +10,32 @@ from artifact_inspector.analysis.access.load_widths import MAX_BYTES, LoadWidth
 from artifact_inspector.comparison.cause import lines_of
 from artifact_inspector.comparison.consequence import (
     COUNTS,
-    EXCHANGES,
     consequence_of,
     differing_facts,
     is_minor,
     is_small_spill,
     rank_of,
 )
-from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.decisive_phrases import describe_decisive, value_text
+from artifact_inspector.comparison.fact_pair import FactPair, codes_of
 from artifact_inspector.comparison.line_changes import count_by_line
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.sign import ENOUGH_WARPS, ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings import RULES, find_dots, find_findings
+from artifact_inspector.findings import Remark, describe_region, find_dots, find_findings
 from artifact_inspector.model import Consequence, EventKind, Resource, Stage
 from artifact_inspector.model.location import base_name
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
-from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
-from artifact_inspector.vocabulary.value_reading import (
-    MINOR_SHARE,
-    compare_widths,
-    read_matrix,
-    read_matrix_names,
-    read_widths,
-)
+from artifact_inspector.vocabulary.value_reading import MINOR_SHARE, read_matrix, read_widths
 
-_FIRST_DIFFERENCE = "first difference in "
+_FIRST_DIFFERENCE = "instructions differ from "
 _OF_BINARY = (Category.SPILLS, Category.REGISTERS, Category.OCCUPANCY)
 """Categories of facts that the last compiler decides; releases may print the same TTIR differently."""
 SAME_SHARE = 0.01
@@ -81,12 +76,15 @@ class Headline(NamedTuple):
         """One sentence: direction, change, line, price of this fact, reason, origin."""
         return self.describe("" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: ")
 
-    def describe(self, lead: str) -> str:
-        """The sentence with another lead than the fact's direction."""
+    def describe(self, lead: str, ratio: float | None = None) -> str:
+        """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""
         location = "" if self.source is None or self.source in self.phrase else f", at {self.source}"
         reason = f", because {self.reason}" if self.reason else ""
         origin = f"; {self.origin}" if self.origin else ""
         price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
+        if ratio is not None:
+            own = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this alone)"
+            price = f", {ratio:.2f}× the predicted time{own}"
         sentence = f"{lead}{self.phrase}{location}{price}{reason}{origin}."
         return sentence[0].upper() + sentence[1:]
 
@@ -214,6 +212,8 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     has_loops = any(map(is_loop_name, kernels.lines))
     place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"
     phrase = describe_decisive(fact._replace(price=None), facts, _name_region(fact.region, place) if has_loops else "")
+    if reason and fact.category == Category.FINDINGS:
+        phrase, reason = f"{reason} ({phrase})", ""
     return Headline(fact, phrase, source or loop, reason, origin)
 
 
@@ -283,10 +283,22 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
     codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
     is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
     if is_finding:
-        codes = _codes(fact.left) ^ _codes(fact.right)
+        codes = set(codes_of(fact.left) ^ codes_of(fact.right))
     remark = next((finding.remark for finding in find_findings(worse) if finding.code in codes), None)
     source = str(remark.sources[0]) if remark is not None and remark.sources else None
-    return source, remark.message if remark is not None and is_finding else ""
+    return source, _describe_remark(remark, worse) if remark is not None and is_finding else ""
+
+
+def _describe_remark(remark: Remark, kernel: KernelFacts) -> str:
+    """Its first sentence, with the regions in words: `in the loop at line 96, the pipeline drains`."""
+    places = {}
+    for region in name_regions(kernel):
+        region_id, words = RegionId.parse(region), describe_region(region)
+        places[region] = places[words] = f"the loop at line {region_id.position}" if region_id.is_line else words
+    sentence = remark.message.partition(". ")[0].removesuffix(".")
+    ids, _, text = sentence.partition(": ")
+    named = [places.get(one, "") for one in ids.split(", ")]
+    return f"in {' and '.join(named)}, {text}" if text and all(named) else sentence
 
 
 def _find_narrowed(fact: FactPair, worse: KernelFacts) -> LoadWidth | None:
@@ -303,158 +315,6 @@ def _find_narrowed(fact: FactPair, worse: KernelFacts) -> LoadWidth | None:
     )
 
 
-def _codes(value: Value) -> set[str]:
-    return set(value) if isinstance(value, tuple) else set()
-
-
-def describe_decisive(fact: FactPair, facts: Sequence[FactPair], region: str) -> str:
-    """What changed, in the terms of its consequence.
-
-    Args:
-        facts: all facts that differ, for figures that belong together.
-        region: how to name the fact's.
-    """
-    definition = fact_of(fact.key, fact.region)
-    named = fact._replace(region=region)
-    describe = None if definition is None else _PHRASES.get(definition.key)
-    phrase = ""
-    if definition is region_facts.element_accesses:
-        named = named._replace(left=fact.left or 0, right=fact.right or 0)
-    elif describe is not None and not fact.unknown:
-        phrase = describe(named, facts)
-    elif consequence_of(fact) is Consequence.ACCESS:
-        phrase = _describe_widths(fact, facts)
-    elif fact.key in EXCHANGES and consequence_of(fact) is Consequence.EXCHANGE:
-        phrase = _describe_exchange(fact, facts)
-    return phrase or f"{describe_values(named._replace(region=''))}{f' in {region}' if region else ''}"
-
-
-def describe_values(fact: FactPair) -> str:
-    """One difference: `loop1: wait depth 4 → 0 left in flight`."""
-    prefix = f"{fact.region}: " if fact.region else ""
-    unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
-    reason = f" ({fact.reason})" if fact.reason else ""
-    price = "" if fact.price is None else f" ({fact.price:.2f}× time)"
-    return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}{price}"
-
-
-def value_text(value: Value) -> str:
-    """A value as text; a dash for None."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _describe_spills(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    verb = "spilled to memory" if fact.left and fact.right else "no longer spill," if fact.left else "spill to memory,"
-    return f"registers {verb} {value_text(fact.left)} → {value_text(fact.right)} B per thread"
-
-
-def _describe_partitions(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    return f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
-
-
-def _describe_fused(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    """Multiply-adds on the right are matrix instructions on the left."""
-    return _describe_matrix(fact._replace(left=fact.right, right=fact.left), facts)
-
-
-def _describe_matrix(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    scope = f"the dots of {fact.region}" if fact.region else "the dots"
-    if fact.left and not fact.right:
-        return f"{scope} lost the matrix unit{' and run as multiply-adds' if fact.region else ''}"
-    if fact.right and not fact.left:
-        return f"{scope} use the matrix unit"
-    left, right = read_matrix(fact.left), read_matrix(fact.right)
-    if left.units != right.units:
-        names = [" and ".join(read_matrix_names(side)) for side in (fact.left, fact.right)]
-        return f"{scope} use {names[1]} instead of {names[0]}"
-    if left.operand_bits != right.operand_bits:
-        return f"{scope} multiply {right.operand_bits}-bit instead of {left.operand_bits}-bit operands"
-    return ""
-
-
-def _describe_depth(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    values = f"({fact.title} {value_text(fact.left or 0)} → {value_text(fact.right or 0)})"
-    if not fact.right:
-        return f"the pipeline of {fact.region} drains every iteration {values}"
-    if not fact.left:
-        return f"the pipeline of {fact.region} no longer drains every iteration {values}"
-    distance = "further" if fact.direction is Sign.BETTER else "less far"
-    return f"the pipeline of {fact.region} runs {distance} ahead {values}"
-
-
-def _describe_bytes(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    """With the order of loads and computes in the last text, if that differs too."""
-    place = f" in {fact.region}" if fact.region else ""
-    orders = [one for one in facts if one.category == Category.VERDICT and fact.key.startswith(f"{one.region}.")]
-    order = f": {value_text(orders[-1].left)} → {value_text(orders[-1].right)}" if orders else ""
-    return f"{describe_values(fact._replace(region=''))}{place}{order}"
-
-
-def _describe_kind(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    loads = f"the loads of {fact.region}"
-    if None in (fact.left, fact.right):
-        return f"{loads} run ahead by {fact.right}" if fact.right else f"{loads} no longer run ahead by {fact.left}"
-    return f"{loads} run ahead by {fact.right} instead of {fact.left}"
-
-
-def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    """Loads and copies together, since a pass turns one into the other."""
-    loads = (file_facts.load_widths, file_facts.copy_widths)
-    same = [one for one in facts if fact_of(one.key, one.region) in loads] if "loads" in fact.category else [fact]
-    left, right = read_widths(*(one.left for one in same)), read_widths(*(one.right for one in same))
-    means = None if left is None or right is None else compare_widths(left, right)
-    if means is None:
-        return ""
-    change = "wider" if fact.direction is Sign.BETTER else "narrower"
-    if (means[1] > means[0]) is not (fact.direction is Sign.BETTER):
-        return ""
-    changed = [one for one in same if one.differs]
-    values = ", ".join(
-        f"{f'{one.title} ' if len(changed) > 1 else ''}{value_text(one.left)} → {value_text(one.right)}"
-        for one in changed
-    )
-    return f"{fact.title} are {change}, {means[0]:.3g} → {means[1]:.3g} B per thread on average ({values})"
-
-
-def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    resources = [
-        f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
-        for other in facts
-        if fact_of(other.key, other.region) in (kernel_facts.registers, kernel_facts.shared)
-        and other.direction is fact.direction
-    ]
-    if 0 in (fact.left, fact.right):
-        phrase = "blocks fit on a multiprocessor again" if fact.right else "no block fits on a multiprocessor any more"
-        return f"{phrase} ({', '.join((f'{value_text(fact.left)} → {value_text(fact.right)}', *resources))})"
-    cause = f" ({', '.join(resources)})" if resources else ""
-    return f"{value_text(fact.left)} → {value_text(fact.right)} blocks per multiprocessor{cause}"
-
-
-def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    counts = (file_facts.barriers, file_facts.shared_loads, file_facts.shared_stores)
-    figures = [
-        f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
-        for other in facts
-        if fact_of(other.key, other.region) in counts and other.direction is fact.direction
-    ]
-    figures = [f"{value_text(fact.left or 0)} → {value_text(fact.right or 0)} B of shared memory", *figures]
-    change = "new " if not fact.left else "" if fact.right else "no more "
-    return f"{change}{fact.title}: {', '.join(figures)}"
-
-
-def _describe_codes(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    names = {rule.code: rule.name for rule in RULES}
-    codes = sorted(_codes(fact.right) ^ _codes(fact.left))
-    listed = ", ".join(f"{code} {names.get(code, '')}".strip() for code in codes)
-    return f"{'new findings' if fact.direction is Sign.WORSE else 'findings gone'}: {listed}"
-
-
 def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
     """From which later stage on the instructions differ in number: earlier differences are of attributes and names."""
     values = {fact.key: (fact.left, fact.right) for fact in facts}
@@ -462,8 +322,12 @@ def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
         left, right = values.get(file_facts.instructions.key.format(step=step_of(stage)), (None, None))
         if isinstance(left, int) and isinstance(right, int) and abs(right - left) > SAME_SHARE * max(left, right):
             is_later = STEPS.index(step_of(stage)) > STEPS.index(first_difference)
-            return f", in the number of instructions from {step_of(stage)} on ({stage.component})" if is_later else ""
+            return f", their number from {_format_step(step_of(stage))} on ({stage.component})" if is_later else ""
     return ""
+
+
+def _format_step(step: str) -> str:
+    return step if step == step_of(Stage.PTX) else step.upper()
 
 
 def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:
@@ -480,8 +344,8 @@ def _describe_origin(differences: Sequence[Difference], first_difference: str) -
     if Axis.TARGET in axes or (Axis.CONFIG in axes and Axis.VERSION not in axes):
         first_difference = ""  # the request explains it
     stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
-    texts = [f"{_FIRST_DIFFERENCE}{first_difference} ({stage.component})"] if stage is not None else []
-    return ", ".join([*requested, *texts])
+    texts = [f"{_FIRST_DIFFERENCE}{_format_step(first_difference)} on ({stage.component})"] if stage is not None else []
+    return ": ".join(filter(None, (", ".join(requested), *texts)))
 
 
 def _describe_request(difference: Difference) -> str:
@@ -494,26 +358,3 @@ def _describe_request(difference: Difference) -> str:
         return ""
     pairs = sorted(zip(*tiles, strict=True), key=lambda pair: not pair[0].is_dot)
     return next((f"tiles {ours} → {theirs}" for ours, theirs in pairs if ours != theirs), "")
-
-
-def _describe_verdict(fact: FactPair, _facts: Sequence[FactPair]) -> str:
-    place = f" in {fact.region}" if fact.region else ""
-    return f"loads and computes are {value_text(fact.right)} instead of {value_text(fact.left)}{place}"
-
-
-_PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
-    kernel_facts.spills.key: _describe_spills,
-    kernel_facts.blocks.key: _describe_blocks,
-    kernel_facts.compute_partitions.key: _describe_partitions,
-    region_facts.matrix.key: _describe_matrix,
-    region_facts.fused.key: _describe_fused,
-    file_facts.matrix_instructions.key: _describe_matrix,
-    region_facts.pipeline_depth.key: _describe_depth,
-    region_facts.pipeline_iterations.key: _describe_depth,
-    region_facts.pipeline_kind.key: _describe_kind,
-    region_facts.verdict.key: _describe_verdict,
-    region_facts.bytes_in_flight.key: _describe_bytes,
-    finding_facts.findings.key: _describe_codes,
-    finding_facts.findings_on_registers.key: _describe_codes,
-}
-"""Key of a fact with a phrase of its own → what writes it; empty for one that its values describe."""

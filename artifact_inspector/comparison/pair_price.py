@@ -74,7 +74,8 @@ class PairPrice:
         if self.ratio is None:
             return (f"Predicted time: unknown ({self.problem})",)
         times = [time for time in (self.left_microseconds, self.right_microseconds) if time is not None]
-        both = f"{times[0]:.3g} → {times[1]:.3g} µs" if len(times) == 2 else ""
+        both = " → ".join(f"{time:,.0f}" if time >= 100 else f"{time:.3g}" for time in times)
+        both = f"{both} µs" if len(times) == 2 else ""
         relation = f"{self.ratio:.2f}× the old one{f' ({both})' if both else ''}"
         if abs(self.ratio - 1) <= SAME_WITHIN:
             relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"

@@ -60,7 +60,8 @@ class KernelOutcome:
             change = f"bank conflicts per warp and trip {conflicts.left:g} → {conflicts.right:g}, at {conflicts.source}"
             return f"{self.direction.capitalize()}: {change}."
         if ratio is None or (headline is not None and headline.fact.direction is self.direction):
-            return "" if headline is None else headline.sentence
+            lead = "" if self.direction is Sign.NEUTRAL else f"{self.direction.capitalize()}: "
+            return "" if headline is None else headline.describe(lead, ratio)
         lead = f"{self.direction.capitalize()}: {ratio:.2f}× the old predicted time"
         if headline is not None:
             if self.direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it

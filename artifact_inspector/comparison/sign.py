@@ -285,12 +285,10 @@ def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Loops decide: beside one, straight-line code has only its first and last loads.
 
-    Without a loop, machine code decides: ptxas orders the loads of PTX again. Between vendors, pipelines decide.
+    Without a pipeline, machine code decides: ptxas orders the loads of PTX again. Between vendors, pipelines decide.
     """
     kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
-    if not is_loop_name(fact.region) and sides.has_ptx:
-        return Sign.NEUTRAL
-    if not sides.is_one_vendor and kinds == (None, None):
+    if kinds == (None, None) and (sides.has_ptx or not sides.is_one_vendor):
         return Sign.NEUTRAL
     suffix = f".verdict.{sides.last_step}"
     has_loop = any(

@@ -41,7 +41,7 @@ from artifact_inspector.findings import (
     widened_dot,
 )
 from artifact_inspector.findings._price import price
-from artifact_inspector.findings._rule import Consequence, Finding, Remark, Rule, Severity, find_dots
+from artifact_inspector.findings._rule import Consequence, Finding, Remark, Rule, Severity, describe_region, find_dots
 from artifact_inspector.findings._switch import Switch, SwitchKind
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ __all__ = [
     "Severity",
     "Switch",
     "SwitchKind",
+    "describe_region",
     "find_dots",
     "find_findings",
     "find_launch_findings",

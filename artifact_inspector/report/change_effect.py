@@ -9,8 +9,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.headline import Headline, value_text
+from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair_price import PairPrice

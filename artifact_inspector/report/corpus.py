@@ -14,7 +14,7 @@ from artifact_inspector.comparison.baseline import NOT_RECORDED, Baseline
 from artifact_inspector.comparison.cause import ChangeReason
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.headline import describe_values, value_text
+from artifact_inspector.comparison.decisive_phrases import describe_values, value_text
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet, Matching, match_candidates
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.regressions import KernelOutcome, Regressions

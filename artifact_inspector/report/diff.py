@@ -14,8 +14,9 @@ from rich.text import Text
 from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import SignatureColumn, align
 from artifact_inspector.comparison.consequence import differing_facts
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
-from artifact_inspector.comparison.headline import headlines_of_pair, value_text
+from artifact_inspector.comparison.headline import headlines_of_pair
 from artifact_inspector.comparison.line_changes import find_line_changes
 from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange

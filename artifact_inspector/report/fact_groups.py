@@ -8,8 +8,8 @@ from math import log
 from rich.console import RenderableType
 from rich.text import Text
 
+from artifact_inspector.comparison.decisive_phrases import describe_values
 from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.headline import describe_values
 from artifact_inspector.report.layout import indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary import kernel_facts

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.corpus import Change, Corpus
-from artifact_inspector.comparison.headline import describe_values
+from artifact_inspector.comparison.decisive_phrases import describe_values
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from artifact_inspector.comparison.headline import value_text
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.comparison.variant_causes import Causes, EntryDifference, KeyPartKind
 from artifact_inspector.model import OrderVerdict

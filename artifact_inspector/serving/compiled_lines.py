@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
-from artifact_inspector.comparison.headline import value_text
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact

@@ -49,7 +49,10 @@ def reason(monkeypatch):
 
 def test_a_loop_that_is_not_pipelined_comes_first_with_two_places_that_say_so(reason):
     found = reason(VERDICT, FINDINGS, pipelines={"loop@40": NOT_PIPELINED}, findings=[("B002", ())])
-    assert found == (("loop1: num_stages is 1", "ttir line 7, ttgir line 8", "mine.py:40"), OF_LOADS)
+    assert found == (
+        ("the loop at line 40 is not pipelined: num_stages is 1", "ttir line 7, ttgir line 8", "mine.py:40"),
+        OF_LOADS,
+    )
 
 
 @pytest.mark.parametrize("category", [Category.WAITS, Category.IN_FLIGHT])
@@ -81,10 +84,14 @@ def test_a_finding_is_a_reason_where_it_is_new(reason):
 def test_else_the_first_verdict_that_differs_names_its_stage(reason):
     later = pair("loop1.verdict.assembly", Category.VERDICT)
     assert reason(VERDICT, later) == (
-        ("loop1: the verdict first differs at ttgir (Triton's GPU passes)", "", "mine.py:40"),
+        (
+            "the order of loads and computes in the loop at line 40 first differs at ttgir (Triton's GPU passes)",
+            "",
+            "mine.py:40",
+        ),
         OF_LOADS,
     )
-    assert reason(later).reason.description.startswith("loop1: the verdict first differs at ptx (")
+    assert reason(later).reason.description.endswith("first differs at ptx (LLVM's NVPTX back end)")
     assert reason(VERDICT, place=None).reason.source is None
     assert reason(VERDICT._replace(region="loop2")).reason.source is None
 

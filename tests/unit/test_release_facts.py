@@ -48,7 +48,7 @@ def test_equal_releases_have_no_fact_that_differs(facts: ReleaseFacts) -> None:
 
 def test_the_first_line_is_the_cause(facts: ReleaseFacts) -> None:
     lines = describe(facts, "1", "3")
-    assert lines[0].startswith("k on sm_80, Triton 1 to 3: Better: barriers 7 → 5")
+    assert lines[0].startswith("k on sm_80, Triton 1 to 3: Better: fewer barriers (7 → 5)")
     assert lines[1] == "Better"
 
 

@@ -166,7 +166,7 @@ def lost_pipeline() -> Corpus:
 def test_a_change_names_its_reason_and_its_line(lost_pipeline: Corpus) -> None:
     (change,) = lost_pipeline.changes
     assert change.reason is not None
-    assert change.reason.description.startswith("loop1: ")
+    assert change.reason.description.startswith("the loop at line ")
     assert change.reason.source == "matmul_grouped.py:81"
     assert any(line.startswith(change.reason.description) for line in describe_change(change))
     assert change.headline is not None

@@ -41,4 +41,4 @@ def test_scratch_loads_in_a_loop_are_worse_and_are_counted_per_trip(tmp_path: Pa
         Candidate(saved("3.6.0/gfx942/two_loops").artifact), Candidate(edited), inspect_artifact, always=True
     )
     assert change.headline is not None
-    assert change.headline.sentence.startswith("Worse: scratch loads – → 2 per iteration in the loop at line 21")
+    assert change.headline.sentence.startswith("Worse: more scratch loads (0 → 2 per iteration) in the loop at line 21")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import State
-from artifact_inspector.comparison.headline import headlines_of_pair, value_text
+from artifact_inspector.comparison.headline import headlines_of_pair
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.corpus import (

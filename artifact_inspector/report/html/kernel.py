@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from artifact_inspector.comparison.headline import value_text
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble

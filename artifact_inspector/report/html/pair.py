@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.consequence import rank_of
+from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair, State
-from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
