@@ -73,6 +73,22 @@ def storage_offset(tensor: Any) -> int:
     return 0
 
 
+def memory_layout(tensor: Any) -> tuple[list[int], list[int]]:
+    """Shape and strides of the memory that a tensor gives access to.
+
+    A view that repeats elements does not say where its memory ends, because kernels index it by strides of their own:
+    it counts as the flat rest of its storage, if that is larger.
+    """
+    shape = [*map(int, getattr(tensor, "shape", ()))]
+    stride = [*map(int, tensor.stride())] if hasattr(tensor, "stride") else []
+    repeats = any(step == 0 and extent > 1 for extent, step in zip(shape, stride, strict=False))
+    if not repeats or min(shape) == 0 or min(stride) < 0 or not hasattr(tensor, "untyped_storage"):
+        return shape, stride
+    rest = (int(tensor.untyped_storage().nbytes()) - storage_offset(tensor)) // int(tensor.element_size())
+    span = 1 + sum((extent - 1) * step for extent, step in zip(shape, stride, strict=True))
+    return ([rest], [1]) if rest > span else (shape, stride)
+
+
 def named_arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Parameter name → argument of a launch, defaults included."""
     names = list(function.arg_names)
@@ -104,9 +120,10 @@ def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool)
     # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
     offset = value.data_ptr() if addresses else storage_offset(tensor)
+    shape, stride = memory_layout(tensor)
     description: dict[str, Any] = {
-        "shape": [*map(int, getattr(tensor, "shape", ()))],
-        "stride": [*map(int, tensor.stride())] if hasattr(tensor, "stride") else [],
+        "shape": shape,
+        "stride": stride,
         "dtype": str(value.dtype).removeprefix("torch."),
         "alignment": min(_MAX_ALIGNMENT, offset & -offset) if offset else _MAX_ALIGNMENT,
     }

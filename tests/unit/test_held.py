@@ -125,6 +125,16 @@ def test_tensors_of_one_storage_are_described_by_their_offsets() -> None:
     assert places == {"q": (0, 0), "k": (0, 32), "out": (None, None), "row": (2, 32)}
 
 
+def test_a_view_that_repeats_elements_ends_with_its_storage() -> None:
+    """FlagGems' `gather` passes the first kind, and indexes the storage by the stride of the tensor behind it."""
+    function = SimpleNamespace(arg_names=["restrided", "row", "column"], params=())
+    matrix, row = torch.zeros(33, 100), torch.zeros(7)
+    args = (matrix.as_strided((33, 7), (100, 0)), row.expand(33, 7), matrix[1:, 3])
+    described = describe_arguments(function, args, {}, values=lambda _: False, addresses=False)
+    layouts = {name: (one["shape"], one["stride"]) for name, one in described.items()}
+    assert layouts == {"restrided": ([3300], [1]), "row": ([33, 7], [0, 1]), "column": ([32], [100])}
+
+
 class FlippedView:
     """A view with a negative stride, which libraries pass to kernels and torch cannot make."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from artifact_inspector.compiling.arguments import storage_offset
+from artifact_inspector.compiling.arguments import memory_layout, storage_offset
 from artifact_inspector.files.tensor_values import store_arguments, store_bytes
 from artifact_inspector.hardware.targets import Target
 
@@ -179,9 +179,10 @@ class Recorder:
             return None
         size = int(tensor.element_size())
         first = storage_offset(tensor)
-        if any(int(step) < 0 for step in tensor.stride()):
+        shape, stride = memory_layout(tensor)
+        if any(step < 0 for step in stride):
             return None
-        last = sum((int(extent) - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True))
+        last = sum((extent - 1) * step for extent, step in zip(shape, stride, strict=True))
         span = slice(first, first + (last + 1) * size)
         return {
             name: store_bytes(self._directory, content[span])
