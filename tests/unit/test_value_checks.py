@@ -105,6 +105,25 @@ def test_a_program_stores_what_the_interpreter_stores(target: str) -> None:
     assert not any(row["wrong"] or row["unknown"] for row in values)
 
 
+@pytest.mark.long
+def test_the_interpreter_combines_the_elements_of_conditions_in_assignments(tmp_path: Path) -> None:
+    (tmp_path / "conditions.py").write_text(
+        "import triton, triton.language as tl\n\n@triton.jit\ndef select(out, n):\n"
+        "    at = tl.arange(0, 16)\n    outside = not (at < 3) and at < n or at == 0\n"
+        "    tl.store(out + at, outside.to(tl.int32))\n"
+    )
+    torch = pytest.importorskip("torch")
+    spec = importlib.util.spec_from_file_location("conditions", tmp_path / "conditions.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    out = torch.full((16,), 7, dtype=torch.int32)
+    done = interpretation.interpret_launch(module.select, (out, 9), {}, (1, 1, 1))
+    assert (done.ctas, done.problem) == (1, None)
+    assert out.tolist() == [1, 0, 0, *[1] * 6, *[0] * 7]
+
+
 SPIN = """
 import triton, triton.language as tl
 

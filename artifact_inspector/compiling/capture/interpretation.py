@@ -18,7 +18,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.arguments import tensors_in
-from artifact_inspector.compiling.capture.interpreter_types import correct_boolean_operators, correct_small_floats
+from artifact_inspector.compiling.capture.interpreter_types import (
+    correct_boolean_operators,
+    correct_loop_bounds,
+    correct_small_floats,
+)
 
 MOST_BYTES = 1 << 26
 """Bytes of all tensors of a launch up to which it is interpreted."""
@@ -101,6 +105,7 @@ def _run(
     torch.set_num_threads(1)
     correct_small_floats(interpreter, triton.language)
     correct_boolean_operators(interpreter)
+    correct_loop_bounds(interpreter)
     deadline = time.monotonic() + SECONDS
     builder = interpreter.interpreter_builder
     set_index, started = builder.set_grid_idx, 0

@@ -63,7 +63,7 @@ def correct_small_floats(interpreter: Any, language: Any) -> None:
 
 
 def correct_boolean_operators(interpreter: Any) -> None:
-    """Let `and` and `or` combine the elements of tensors; irreversible in this process."""
+    """Let `and`, `or` and `not` combine the elements of tensors; irreversible in this process."""
 
     def combine(is_and: bool, *operands: Callable[[], Any]) -> Any:
         result = operands[0]()
@@ -82,11 +82,42 @@ def correct_boolean_operators(interpreter: Any) -> None:
         call = ast.Call(func=ast.Name(id=_COMBINE, ctx=ast.Load()), args=[is_and, *operands], keywords=[])
         return ast.copy_location(call, node)
 
+    def negate(value: Any) -> Any:
+        return value == 0 if isinstance(value, interpreter.tl.tensor) else not value
+
+    def visit_unary(self: Any, node: ast.UnaryOp) -> ast.AST:
+        node = self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        call = ast.Call(func=ast.Name(id=_NEGATE, ctx=ast.Load()), args=[node.operand], keywords=[])
+        return ast.copy_location(call, node)
+
+    assign = interpreter.ASTTransformer.visit_Assign  # leaves its value as it is
+
+    def visit_assignment(self: Any, node: ast.Assign) -> ast.AST:
+        node.value = self.visit(node.value)
+        changed: ast.AST = assign(self, node)
+        return changed
+
     setattr(interpreter, _COMBINE, combine)  # the interpreter passes its globals to kernels
+    setattr(interpreter, _NEGATE, negate)
     interpreter.ASTTransformer.visit_BoolOp = visit
+    interpreter.ASTTransformer.visit_UnaryOp = visit_unary
+    interpreter.ASTTransformer.visit_Assign = visit_assignment
 
 
-_COMBINE = "_inspector_combine"
+def correct_loop_bounds(interpreter: Any) -> None:
+    """Let a scalar be the bound of a loop with NumPy 2.4, as Triton 3.9 does; irreversible in this process."""
+    patch = interpreter._patch_lang_tensor
+
+    def patch_tensor(tensor: Any, *rest: Any) -> None:
+        patch(tensor, *rest)
+        tensor.__index__ = lambda self: int(self.handle.data.item())
+
+    interpreter._patch_lang_tensor = patch_tensor
+
+
+_COMBINE, _NEGATE = "_inspector_combine", "_inspector_negate"
 
 
 def _rounding_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
