@@ -152,9 +152,9 @@ def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
 
 
 def _list_widths(value: Value) -> str:
-    """`32 × 16 B + 256 × 2 B`."""
+    """`32×16 B + 256×2 B`."""
     widths = read_widths(value) or {}
-    return " + ".join(f"{count:g} × {width} B" for width, count in widths.items()) or "none"
+    return " + ".join(f"{count:g}×{width} B" for width, count in widths.items()) or "none"
 
 
 def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:

@@ -83,7 +83,7 @@ class Headline(NamedTuple):
         origin = f"; {self.origin}" if self.origin else ""
         price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
         if ratio is not None:
-            own = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this alone)"
+            own = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this fact)"
             price = f", {ratio:.2f}× the predicted time{own}"
         sentence = f"{lead}{self.phrase}{location}{price}{reason}{origin}."
         return sentence[0].upper() + sentence[1:]

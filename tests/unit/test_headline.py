@@ -139,16 +139,12 @@ def test_equal_kernels_have_no_headline() -> None:
     ("case", "phrase", "source"),
     [
         # x loses its divisor: not the weights, which were as narrow before
-        (
-            "0",
-            "loads are narrower, 15.2 → 2 B per thread on average (8 × 16 B + 4 × 2 B → 68 × 2 B)",
-            "causal_conv.py:17",
-        ),
+        ("0", "loads are narrower, 15.2 → 2 B per thread on average (8×16 B + 4×2 B → 68×2 B)", "causal_conv.py:17"),
         # 8-byte copies of a prologue and a loop → 64 loads of one byte
         (
             "7",
-            "loads are narrower, 10.5 → 3.38 B per thread on average (loads 1 × 4 B → 1 × 4 B + 64 × 1 B, "
-            "copies to shared memory 12 × 16 B + 24 × 8 B → 12 × 16 B)",
+            "loads are narrower, 10.5 → 3.38 B per thread on average (loads 1×4 B → 1×4 B + 64×1 B, "
+            "copies to shared memory 12×16 B + 24×8 B → 12×16 B)",
             "int8_gemm.py:34",
         ),
         ("13", "more barriers (1 → 2)", "add_rms_norm.py:50"),  # a barrier of the source beside that of a sum

@@ -160,7 +160,7 @@ def test_a_neutral_time_names_no_price_of_one_fact() -> None:
         KernelOutcome(change, PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")).sentence
         for ratio in (0.99, 0.8)
     ]
-    assert ["0.80× the predicted time (0.80× by this alone)" in sentence for sentence in sentences] == [False, True]
+    assert ["0.80× the predicted time (0.80× by this fact)" in sentence for sentence in sentences] == [False, True]
     assert sentences[0].startswith("Neutral: 0.99× the old predicted time, although the dots")
 
 
