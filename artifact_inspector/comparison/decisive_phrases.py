@@ -179,8 +179,8 @@ def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
         if fact_of(other.key, other.region) in counts and other.direction is fact.direction
     ]
     figures = [f"{value_text(fact.left or 0)} → {value_text(fact.right or 0)} B of shared memory", *figures]
-    change = "new" if not fact.left else "no more" if not fact.right else ""
-    change = change or ("larger" if isinstance(fact.right, int) and fact.right > (fact.left or 0) else "smaller")
+    left, right = (value if isinstance(value, int) else 0 for value in (fact.left, fact.right))
+    change = "new" if not left else "no more" if not right else "larger" if right > left else "smaller"
     return f"{change} {fact.title}: {', '.join(figures)}"
 
 
