@@ -47,7 +47,11 @@ class SharedTraffic:
     filled: Mapping[str, float] = field(default_factory=dict)
     """Tensor → bytes that the L2 reads to complete sectors that were written in part."""
     l2_shares: Mapping[str, float] = field(default_factory=dict)
-    """Tensor → share of the requests that reach the L2; neighbouring multiprocessors merge theirs."""
+    """Tensor → share of the requests that the L2 delivers by themselves."""
+    served_shares: Mapping[str, float] = field(default_factory=dict)
+    """Tensor → share of the requests that the L2 serves, as those of a GPC are merged."""
+    l1_shares: Mapping[str, float] = field(default_factory=dict)
+    """Tensor → share of the requests that miss an L1 which keeps what the CTAs of its multiprocessor read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class CtaCosts:
     """Bytes that the launch moves between device memory and L2."""
     fabric_cycles: float = 0.0
     """For which a CTA's data pass between the halves of the L2."""
+    busy_shares: Mapping[str, float] = field(default_factory=dict)
+    """Unit → share of its cycles for which its counters call it busy. The others only delay."""
     unknown_rates: tuple[str, ...] = ()
     """Matrix products whose rate no source states, which make the costs incomplete."""
 
@@ -75,7 +81,14 @@ _MATRIX_RATES: Mapping[str, str] = {
     "e2m1": "f4", "e2m3": "f8", "e3m2": "f8",
 }  # fmt: skip
 """Type of the operands → the operand type of its rate."""
+COPY_PIPE_SHARE = 0.25
+"""Share of a copy's cycles (writes of the banks) for which the L1's data pipe is busy, where the copy goes past the L1.
+Measured on an H200: `l1tex__data_pipe_lsu_wavefronts` of 12 matrix products beyond their other wavefronts."""
 _STORES = ("global_store", "tensor_store", "global_reduction", "global_atomic")
+
+
+def _is_past_l1_copy(step: ProgramStep) -> bool:
+    return "BYPASS" in step.opcode
 
 
 class CtaCostModel:
@@ -101,8 +114,15 @@ class CtaCostModel:
         self.l2_rate = min(self.timing.l2_bytes * chip.multiprocessors / active, self.timing.l2_fill_bytes)
         self.dram_rate = chip.dram_bytes_per_cycle * self.timing.dram_share / active
         self.dram_share_of, self.dram_bytes = self._fetched_shares(ctas, shared_traffic.fetched)
-        resident_frame_bytes = frame * sample.loaded.threads * min(resident_ctas, -(-ctas // chip.multiprocessors))
-        l1_left_bytes = max(chip.l1_bytes - shared * resident_ctas, 0)
+        resident = min(resident_ctas, -(-ctas // chip.multiprocessors))
+        resident_frame_bytes = frame * sample.loaded.threads * resident
+        l1_left_bytes = max(chip.l1_bytes - shared * resident, 0)
+        resident_sectors = sum(
+            sectors * max(1.0, resident * shared_traffic.l1_shares.get(name, 1.0))
+            for name, sectors in self.traffic.sectors_read.items()
+        )
+        self.l1_keeps_reads = resident_sectors * SECTOR / self.sampled_ctas <= l1_left_bytes
+        self.second_passes = frozenset() if self.l1_keeps_reads else self._second_passes()
         self.local_l1_miss_share = max(0.0, 1 - l1_left_bytes / resident_frame_bytes) if resident_frame_bytes else 0.0
         gpu_frame_bytes = resident_frame_bytes * chip.multiprocessors
         held_bytes = WRITE_SHARE * chip.l2_bytes
@@ -127,6 +147,19 @@ class CtaCostModel:
                     total_bytes += transferred
         return shares, total_bytes
 
+    def _second_passes(self) -> frozenset[int]:
+        """Steps that begin to read after their tensor was read to its end: only sectors that were read before."""
+        first_visits, read_until = dict[int, int](), dict[str, int]()
+        for position, index in enumerate(self.sample.trace):
+            first_visits.setdefault(index, position)
+            if self.traffic.new_sectors.get(index):
+                read_until[self.traffic.tensor_of_step.get(index, "")] = position
+        return frozenset(
+            index
+            for index, tensor in self.traffic.tensor_of_step.items()
+            if not self.traffic.new_sectors.get(index) and first_visits.get(index, -1) > read_until.get(tensor, -1)
+        )
+
     def find(self) -> CtaCosts:
         """The costs of each executed step."""
         steps: dict[int, StepCost] = {}
@@ -141,7 +174,31 @@ class CtaCostModel:
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy_cycles, "l2": cost.l2_cycles, "dram": cost.dram_cycles})
                 others.update({"lsu": cost.shared_read_cycles})
-        return CtaCosts(steps, others, self.dram_bytes, self._fabric_cycles(), tuple(self.unknown_rates))
+        return CtaCosts(
+            steps, others, self.dram_bytes, self._fabric_cycles(), self._busy_shares(steps), tuple(self.unknown_rates)
+        )
+
+    def _busy_shares(self, costs: Mapping[int, StepCost]) -> dict[str, float]:
+        """Of the L2, as requests are merged, and of the L1's data pipe, which copies past the L1 hardly use."""
+        busy, counted = Counter[str](), Counter[str]()
+        for step in self.sample.loaded.program.steps:
+            if (cost := costs.get(step.index)) is None:
+                continue
+            visits = self.visits.get(step.index, 1)
+            served = self._served_share(step)
+            copied = COPY_PIPE_SHARE if _is_past_l1_copy(step) else 1.0
+            lsu = cost.busy_cycles if cost.unit == "lsu" else 0.0
+            busy.update({"l2": cost.l2_cycles * visits, "lsu": (lsu + cost.shared_read_cycles) * visits})
+            counted.update(
+                {"l2": cost.l2_cycles * served * visits, "lsu": (lsu * copied + cost.shared_read_cycles) * visits}
+            )
+        return {unit: counted[unit] / cycles for unit, cycles in busy.items() if cycles}
+
+    def _served_share(self, step: ProgramStep) -> float:
+        """Of the requests that the L2 delivers to multiprocessors."""
+        tensor, shared = self.traffic.tensor_of_step.get(step.index, ""), self.shared_traffic
+        delivered = shared.l2_shares.get(tensor, 1.0)
+        return 1.0 if step.kind in _STORES else min(1.0, shared.served_shares.get(tensor, 1.0) / delivered)
 
     def _fabric_cycles(self) -> float:
         """Half of what is written or fetched crosses; of what many CTAs read, each half gets a copy."""
@@ -155,8 +212,9 @@ class CtaCostModel:
         fetched_share = {"local_store": 1.0, "local_load": self.local_l1_miss_share * self.local_l2_miss_share}
         sectors += sum(local_bytes(self.counters, step) / SECTOR * fetched_share.get(step.kind, 0.0) for step in steps)
         for name, requested in self.traffic.sectors_read.items():
-            share = self.dram_share_of.get((name, True), 0.0)
-            sectors += 2 * requested * share * (1 - 0.5 ** (1 / share)) if share else 0.0
+            served = requested * self.shared_traffic.served_shares.get(name, 1.0)
+            share = self.dram_share_of.get((name, True), 0.0) * requested / served
+            sectors += 2 * served * share * (1 - 0.5 ** (1 / share)) if share else 0.0
         active = min(self.sample.launch.ctas, self.chip.multiprocessors)
         return sectors * SECTOR / self.sampled_ctas / self.timing.fabric_bytes * active / self.chip.multiprocessors
 
@@ -263,16 +321,18 @@ class CtaCostModel:
             lines, contiguous_ranges = bytes_moved / LINE, 1.0
         if pipe is Pipe.BULK:
             lines = bytes_moved / LINE
-        past_l1 = is_store or pipe is Pipe.BULK or "BYPASS" in step.opcode
+        past_l1 = is_store or pipe is Pipe.BULK or _is_past_l1_copy(step)
         new_share = new_sectors / requested_sectors if requested_sectors else 0.0
-        l1_miss_share = 1.0 if past_l1 else new_share
+        l1_miss_share = 1.0 if past_l1 or step_index in self.second_passes else new_share
         tensor = traffic.tensor_of_step.get(step_index, "")
         dram_share = self.dram_share_of.get((tensor, not is_store), 1.0)
         busy = max(lines, bytes_moved / LINE)
         if pipe is Pipe.COPY:
             wavefronts = self.counters.wavefronts[step_index] / sample_visits * self._wavefront_cycles
-            busy = wavefronts / 2 if "BYPASS" in step.opcode else max(busy, wavefronts)
+            busy = wavefronts / 2 if _is_past_l1_copy(step) else max(busy, wavefronts)
         l2_share = 1.0 if is_store else self.shared_traffic.l2_shares.get(tensor, 1.0)
+        if self.l1_keeps_reads and not past_l1:
+            l2_share = min(l2_share, self.shared_traffic.l1_shares.get(tensor, 1.0))
         l2 = l2_share * l1_miss_share * max(requested_sectors * SECTOR, lines * timing.l2_request_bytes)
         dram = dram_share * new_share * (requested_sectors * SECTOR + timing.dram_run_bytes * contiguous_ranges)
         if step.kind in ("global_reduction", "global_atomic"):

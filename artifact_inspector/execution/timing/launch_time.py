@@ -26,6 +26,7 @@ from artifact_inspector.execution.launch_counters import GLOBAL_KINDS
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
+from artifact_inspector.execution.timing.merged_reads import shares_delivered, shares_past_l1, shares_served
 from artifact_inspector.execution.timing.ranking import (
     LATENCY_TERM,
     LAUNCH_TERM,
@@ -49,8 +50,6 @@ ALIKE_SHARE = 0.02
 TIME_RANGE = (0.7, 1.45)
 """The range of a predicted time, relative to it."""
 _SAMPLED_CTAS = 4
-MOST_COMPARED_CTAS = 4096
-"""Most CTAs that are compared with their neighbours."""
 _FEWEST_STALL_SHARE = 0.005
 """Smallest share of all stalled cycles that is reported."""
 
@@ -129,6 +128,7 @@ def estimate_time(
     written = run.memory.count_sectors()[1] * SECTOR * written_share
     filled = run.memory.count_filled()
     gpu_model = with_launch_timing(gpu_model, sum(fetched.values()) + sum(filled.values()), written)
+    fullest = -(-run.launch.ctas // gpu_model.multiprocessors)
     model = _TimeModel(
         run,
         gpu_model,
@@ -136,7 +136,14 @@ def estimate_time(
         cubin.frame_bytes or 0,
         int(resources.shared.value or 0),
         read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
-        SharedTraffic(fetched, written_share, filled, _l2_shares(footprints)),
+        SharedTraffic(
+            fetched,
+            written_share,
+            filled,
+            shares_delivered(footprints),
+            shares_served(footprints, gpu_model.multiprocessors, min(resident_limit, fullest)),
+            shares_past_l1(footprints, gpu_model.multiprocessors),
+        ),
         limit,
     )
     return model.estimate(footprints.accesses_of_cta)
@@ -231,20 +238,6 @@ def share_written_back(written: float, l2_bytes: int) -> float:
     return max(0.0, 1 - WRITE_SHARE * l2_bytes / written) if written else 0.0
 
 
-def _l2_shares(footprints: Footprints) -> dict[str, float]:
-    """Tensor → share of the requests that reach the L2, if two neighbouring CTAs merge what both of them read."""
-    shares = {}
-    for name, reads in footprints.reads_by_tensor.items():
-        ctas = list(reads.start_of_cta)[:MOST_COMPARED_CTAS]
-        equal = sum(
-            reads.start_of_cta[cta] == reads.start_of_cta.get(cta + 1)
-            and reads.shape_of_cta[cta] == reads.shape_of_cta[cta + 1]
-            for cta in ctas
-        )
-        shares[name] = 1 - equal / len(ctas) / 2 if ctas else 1.0
-    return shares
-
-
 @dataclass(frozen=True, slots=True)
 class _TimeModel:
     run: SimulatedLaunch
@@ -301,7 +294,8 @@ class _TimeModel:
         product = chip.name if found is None else found.name
         us = score * imbalance / megahertz + timing.launch_us
         filled = sample.launch.ctas / (fullest * chip.multiprocessors)
-        bounds = [BOUNDS[bound] for bound in find_bounds(terms, timing, megahertz * us, filled)]
+        counted = {name: cycles * costs.busy_shares.get(name, 1.0) for name, cycles in terms.items()}
+        bounds = [BOUNDS[bound] for bound in find_bounds(counted, timing, megahertz * us, filled)]
         stalls: dict[tuple[int, StallReason], float] = {}
         trace, overlap = overlap_sample(sample, costs, self.controls, chip, resident, stalls=stalls)
         if waves > 1 or len(trace) < len(sample.trace):
