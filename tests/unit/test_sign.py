@@ -108,7 +108,11 @@ def test_a_fact_of_the_kernel_has_a_sign(key: str, left: Value, right: Value, ex
     ],
 )
 def test_a_fact_of_a_loop_has_a_sign(key: str, left: Value, right: Value, expected: Sign) -> None:
-    assert one(key, left, right, **PIPELINED) is expected
+    assert one(key, left, right, **PIPELINED, **{"loop1.pipeline.kind": PipelineKind.GROUPS}) is expected
+
+
+def test_ptx_decides_no_loads_in_flight_without_a_pipeline() -> None:
+    assert one("loop1.in_flight.bytes", 30720, 10240, **PIPELINED) is Sign.NEUTRAL
 
 
 @pytest.mark.parametrize(
