@@ -99,7 +99,6 @@ def test_a_fact_of_the_kernel_has_a_sign(key: str, left: Value, right: Value, ex
         ("loop1.waits", ("cp.async.wait_group 2",), ("cp.async.wait_group 2 ×2",), Sign.NEUTRAL),  # redundant
         ("loop1.waits", ("cp.async.wait_group 0",), ("cp.async.wait_group 0 ×2",), Sign.NEUTRAL),
         ("loop1.in_flight.bytes", 30720, 10240, Sign.WORSE),
-        ("loop1.in_flight.overlap", 50, 100, Sign.BETTER),
         ("loop1.trips", 8, 16, Sign.NEUTRAL),
         ("loop1.mma", MMA16, WGMMA, Sign.BETTER),
         ("loop1.mma", WGMMA, MMA16, Sign.WORSE),
@@ -109,6 +108,14 @@ def test_a_fact_of_the_kernel_has_a_sign(key: str, left: Value, right: Value, ex
 )
 def test_a_fact_of_a_loop_has_a_sign(key: str, left: Value, right: Value, expected: Sign) -> None:
     assert one(key, left, right, **PIPELINED, **{"loop1.pipeline.kind": PipelineKind.GROUPS}) is expected
+
+
+def test_more_overlap_of_another_pipeline_is_better() -> None:
+    left, right = (
+        Kernel({"loop1.in_flight.overlap": overlap, "loop1.pipeline.kind": kind, **PIPELINED})
+        for overlap, kind in ((50, PipelineKind.REGISTERS), (100, PipelineKind.GROUPS))
+    )
+    assert sign_of("loop1.in_flight.overlap", left, right) is Sign.BETTER
 
 
 def test_ptx_decides_no_loads_in_flight_without_a_pipeline() -> None:
