@@ -123,7 +123,7 @@ def predict_pair(
     terms = [model.time.terms(model.sample) if model.time is not None else {} for model in models]
     bottlenecks = [max(units, key=units.__getitem__, default=None) for units in terms]
     times = [microseconds_of(model) for model in models]
-    costs = [old.cycles, new.cycles] if is_one_gpu else times  # clocks of two GPUs differ
+    costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
     overlaps = [_find_overlap(model) if has_overlap and not problem else None for model in models]
     return PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],

@@ -71,8 +71,8 @@ def find_reason(
     stage = next((candidate_stage for candidate_stage in kernel.stages if step_of(candidate_stage) == first.step), None)
     if stage is None:
         return None
-    place = _name_place(first.region, lines)
-    description = f"the order of loads and computes in {place} first differs at {stage.value} ({stage.producer})"
+    region_name = _name_place(first.region, lines)
+    description = f"the order of loads and computes in {region_name} first differs at {stage.value} ({stage.producer})"
     return Explanation(ChangeReason(description, "", _line_of(kernel, lines.get(first.region))), _OF_LOADS)
 
 

@@ -83,8 +83,8 @@ class Headline(NamedTuple):
         origin = f"; {self.origin}" if self.origin else ""
         price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
         if ratio is not None:
-            own = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this fact)"
-            price = f", {ratio:.2f}× the predicted time{own}"
+            share = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this fact)"
+            price = f", {ratio:.2f}× the predicted time{share}"
         sentence = f"{lead}{self.phrase}{location}{price}{reason}{origin}."
         return sentence[0].upper() + sentence[1:]
 
@@ -210,8 +210,10 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     if is_late and _FIRST_DIFFERENCE in origin:
         origin += _describe_counts(facts, kernels.first_difference)
     has_loops = any(map(is_loop_name, kernels.lines))
-    place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"
-    phrase = describe_decisive(fact._replace(price=None), facts, _name_region(fact.region, place) if has_loops else "")
+    loop_place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"
+    phrase = describe_decisive(
+        fact._replace(price=None), facts, _name_region(fact.region, loop_place) if has_loops else ""
+    )
     if reason and fact.category == Category.FINDINGS:
         phrase, reason = f"{reason} ({phrase})", ""
     return Headline(fact, phrase, source or loop, reason, origin)
@@ -229,11 +231,11 @@ def _file_of(kernel: KernelFacts) -> str:
     return "" if location is None else base_name(location.file)
 
 
-def _name_region(region: str, place: str | None) -> str:
+def _name_region(region: str, loop_place: str | None) -> str:
     """A region in a sentence: `the loop at matmul.py:81`; empty for a kernel as a whole."""
     if not is_loop_name(region):
         return "code outside of loops" if region else ""
-    return region if place is None else f"the loop at {place}"
+    return region if loop_place is None else f"the loop at {loop_place}"
 
 
 def _find_loads_that_spill(facts: Sequence[FactPair], kernel: KernelFacts) -> tuple[str | None, str]:
@@ -291,13 +293,15 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
 
 def _describe_remark(remark: Remark, kernel: KernelFacts) -> str:
     """Its first sentence, with the regions in words: `in the loop at line 96, the pipeline drains`."""
-    places = {}
+    region_phrases = {}
     for region in name_regions(kernel):
-        region_id, words = RegionId.parse(region), describe_region(region)
-        places[region] = places[words] = f"the loop at line {region_id.position}" if region_id.is_line else words
+        region_id, phrase = RegionId.parse(region), describe_region(region)
+        region_phrases[region] = region_phrases[phrase] = (
+            f"the loop at line {region_id.position}" if region_id.is_line else phrase
+        )
     sentence = remark.message.partition(". ")[0].removesuffix(".")
     ids, _, text = sentence.partition(": ")
-    named = [places.get(one, "") for one in ids.split(", ")]
+    named = [region_phrases.get(one, "") for one in ids.split(", ")]
     return f"in {' and '.join(named)}, {text}" if text and all(named) else sentence
 
 

@@ -28,7 +28,7 @@ class PairPrice:
     """One launch of both kernels, by the cost model that `rank` uses."""
 
     ratio: float | None
-    """Predicted time of the right kernel ÷ that of the left, on two GPUs in microseconds; None if one is unknown."""
+    """Predicted time of the right kernel ÷ that of the left (cycles if a clock is unknown); None if one is unknown."""
     left_cycles: float | None
     """Estimated cycles of a multiprocessor."""
     right_cycles: float | None

@@ -84,9 +84,9 @@ def memory_layout(tensor: Any) -> tuple[list[int], list[int]]:
     repeats = any(step == 0 and extent > 1 for extent, step in zip(shape, stride, strict=False))
     if not repeats or min(shape) == 0 or min(stride) < 0 or not hasattr(tensor, "untyped_storage"):
         return shape, stride
-    rest = (int(tensor.untyped_storage().nbytes()) - storage_offset(tensor)) // int(tensor.element_size())
+    remaining = (int(tensor.untyped_storage().nbytes()) - storage_offset(tensor)) // int(tensor.element_size())
     span = 1 + sum((extent - 1) * step for extent, step in zip(shape, stride, strict=True))
-    return ([rest], [1]) if rest > span else (shape, stride)
+    return ([remaining], [1]) if remaining > span else (shape, stride)
 
 
 def named_arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def describe_limit(kernels: Sequence[KernelFacts]) -> str | None:
         [] if first is None else [first.remark.message]
     )
     if first is not None and first.code == "AI002" and (deeper := _deeper_variant(artifact, kernels)) is not None:
-        texts.append(f"{deeper.hash[:8]} is it at num_stages {deeper.num_stages}")
+        texts.append(f"{deeper.hash[:8]} is the same kernel with num_stages {deeper.num_stages}")
     return f"{artifact.display_name} {artifact.hash[:8]}: {'; '.join(texts)}" if texts else None
 
 

@@ -60,5 +60,5 @@ def test_the_worst_kernel_names_the_listed_variant_with_more_stages() -> None:
     drained = saved("3.6.0/sm_80/flash_attention").artifact
     deeper, wider = (replace(drained, hash=at * 64, num_stages=3, num_warps=w) for at, w in (("1", 4), ("2", 8)))
     kernels = [inspect_artifact(artifact) for artifact in (drained, wider, deeper)]
-    assert (describe_limit(kernels) or "").endswith("; 11111111 is it at num_stages 3")
+    assert (describe_limit(kernels) or "").endswith("; 11111111 is the same kernel with num_stages 3")
     assert "is it at" not in (describe_limit(kernels[:2]) or "")

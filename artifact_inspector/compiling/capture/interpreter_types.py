@@ -58,7 +58,7 @@ def correct_small_floats(interpreter: Any, language: Any) -> None:
         if hasattr(builder, name):
             setattr(builder, name, on_float32(getattr(builder, name)))
     dot = builder.create_dot
-    builder.create_dot = lambda self, a, b, *rest: dot(self, widen(a), widen(b), *rest)
+    builder.create_dot = lambda self, a, b, *options: dot(self, widen(a), widen(b), *options)
     interpreter._convert_float = _rounding_conversion(interpreter._convert_float)
 
 
@@ -110,8 +110,8 @@ def correct_loop_bounds(interpreter: Any) -> None:
     """Let a scalar be the bound of a loop with NumPy 2.4, as Triton 3.9 does; irreversible in this process."""
     patch = interpreter._patch_lang_tensor
 
-    def patch_tensor(tensor: Any, *rest: Any) -> None:
-        patch(tensor, *rest)
+    def patch_tensor(tensor: Any, *scopes: Any) -> None:
+        patch(tensor, *scopes)
         tensor.__index__ = lambda self: int(self.handle.data.item())
 
     interpreter._patch_lang_tensor = patch_tensor
