@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array
+from artifact_inspector.execution.interpreter.affine import FULL, AffineValue, as_plain_array
 from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
 from artifact_inspector.execution.interpreter.lane_partition import (
     MOST_PARTS,
@@ -16,7 +18,7 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     select_rows,
     write_lanes,
 )
-from artifact_inspector.execution.interpreter.values import UnknownValue, select_lanes
+from artifact_inspector.execution.interpreter.values import UnknownValue, apply_to_low_bits, select_lanes
 from tests.unit.test_execution_sass import run
 
 ROWS, LANES = np.array([[0], [7], [11]], np.int64), np.arange(8, dtype=np.int64)[None]
@@ -118,3 +120,29 @@ def test_shared_memory_is_kept_once_until_a_cta_stores_something_of_its_own() ->
     found = shared.load(at, 4, every)
     assert found is not None
     assert np.array_equal(found[0], expected[1:2])
+
+
+@pytest.mark.parametrize("function", [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: 3 * a + b])
+def test_bits_below_the_first_unknown_one_of_a_sum_or_product_are_known(function: Callable[[Any, Any], Any]) -> None:
+    random = Random(5)
+    for _ in range(200):
+        first, second, first_bit = random.getrandbits(32), random.getrandbits(32), random.randrange(1, 32)
+        unknown_bits = FULL & -(1 << first_bit) & (random.getrandbits(32) | 1 << first_bit)
+        result = apply_to_low_bits(function, UnknownValue(first, unknown_bits, 1), second)
+        assert isinstance(result, UnknownValue)
+        known = ~result.unknown_bits & FULL
+        assert known == (1 << first_bit) - 1
+        other = first ^ (random.getrandbits(32) & unknown_bits)
+        assert function(other, second) & known == result.data & known
+
+
+def test_a_half_is_known_although_nothing_wrote_the_other_half_of_its_register() -> None:
+    machine, _, _ = run("""
+        MOV R2, 0x70005
+        PRMT R1, R2, 0x7632, R1
+        IMAD.IADD R3, R1, 0x1, R2
+        IADD3 R3, R3, 0x1, RZ
+        LOP3.LUT R4, R3, 0xffff, RZ, 0xc0, !PT
+    """)
+    assert isinstance(machine.registers["R3"], UnknownValue)
+    assert machine.registers["R4"] == 7 + 5 + 1

@@ -125,6 +125,20 @@ def apply(function: Callable[..., Known], /, *values: Value) -> Value:
     return function(*values)
 
 
+def apply_to_low_bits(function: Callable[..., Known], /, *values: Value) -> Value:
+    """A sum or product, whose bits below the first unknown bit of its inputs are known."""
+    if not any(value.__class__ is UnknownValue for value in values):
+        return function(*values)
+    unknown_bits: Word = 0
+    for value in values:
+        unknown_bits = unknown_bits | as_word(unknown_bits_of(value))
+    if isinstance(unknown_bits, int) and unknown_bits & 1:
+        return UnknownValue(0, FULL, missing_inputs_of(*values))
+    with np.errstate(all="ignore"):
+        data = function(*(as_plain_array(data_of(value)) for value in values))
+    return with_unknown_bits(data, -(unknown_bits & -unknown_bits), *values)
+
+
 def join_words(low: Value, high: Value) -> Value:
     """A 64-bit number from two registers; arrays are signed, as int64."""
     return apply(lambda a, b: a | ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)

@@ -23,6 +23,7 @@ from artifact_inspector.execution.interpreter.values import (
     Word,
     absolute,
     apply,
+    apply_to_low_bits,
     as_plain_array,
     as_signed,
     invert,
@@ -69,7 +70,7 @@ def _build_add(statement: SassStatement) -> op.StepRun:
         return lambda machine: op.write_wide(machine, name, apply(_sum_64, *(term(machine) for term in terms)))
     terms = [*map(_addend_reader, sources), *_carry_readers(statement, carries)]
     return lambda machine: op.write_sum(
-        machine, name, carry_predicates, apply(_sum, *(term(machine) for term in terms))
+        machine, name, carry_predicates, apply_to_low_bits(_sum, *(term(machine) for term in terms))
     )
 
 
@@ -108,7 +109,7 @@ def _build_multiply(statement: SassStatement) -> op.StepRun:
         return _sum((a * b) & FULL, *addends)
 
     return lambda machine: op.write_sum(
-        machine, name, carry_predicates, apply(multiply_add, *(reader(machine) for reader in readers))
+        machine, name, carry_predicates, apply_to_low_bits(multiply_add, *(reader(machine) for reader in readers))
     )
 
 

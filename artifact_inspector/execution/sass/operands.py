@@ -25,6 +25,7 @@ from artifact_inspector.execution.interpreter.values import (
     has_lanes,
     invert,
     join_words,
+    move_lanes,
     unknown_bits_of,
     with_unknown_bits,
 )
@@ -233,7 +234,7 @@ def write_all(machine: Machine, names: Iterable[str | None], value: Value) -> No
 def write_sum(machine: Machine, name: str | None, carry_predicates: Iterable[str | None], total: Value) -> None:
     """Write the low 32 bits of a sum; the n-th carry is set if the sum is at least n · 2³²."""
     if name is not None:
-        machine.write_register(name, apply(lambda t: t & FULL, total))
+        machine.write_register(name, move_lanes(lambda t: t & FULL, total))
     for multiple, carry in enumerate(carry_predicates, 1):
         if carry is not None:
             machine.write_register(carry, as_predicate(apply(lambda t, n=multiple: (t >> 32) >= n, total)))
