@@ -180,19 +180,17 @@ class CtaCostModel:
 
     def _busy_shares(self, costs: Mapping[int, StepCost]) -> dict[str, float]:
         """Of the L2, as requests are merged, and of the L1's data pipe, which copies past the L1 hardly use."""
-        busy, counted = Counter[str](), Counter[str]()
+        l2 = served = lsu = counted = 0.0
         for step in self.sample.loaded.program.steps:
             if (cost := costs.get(step.index)) is None:
                 continue
             visits = self.visits.get(step.index, 1)
-            served = self._served_share(step)
-            copied = COPY_PIPE_SHARE if _is_past_l1_copy(step) else 1.0
-            lsu = cost.busy_cycles if cost.unit == "lsu" else 0.0
-            busy.update({"l2": cost.l2_cycles * visits, "lsu": (lsu + cost.shared_read_cycles) * visits})
-            counted.update(
-                {"l2": cost.l2_cycles * served * visits, "lsu": (lsu * copied + cost.shared_read_cycles) * visits}
-            )
-        return {unit: counted[unit] / cycles for unit, cycles in busy.items() if cycles}
+            l2 += cost.l2_cycles * visits
+            served += cost.l2_cycles * visits * self._served_share(step)
+            busy = cost.busy_cycles if cost.unit == "lsu" else 0.0
+            lsu += (busy + cost.shared_read_cycles) * visits
+            counted += (busy * (COPY_PIPE_SHARE if _is_past_l1_copy(step) else 1.0) + cost.shared_read_cycles) * visits
+        return {"l2": served / l2 if l2 else 1.0, "lsu": counted / lsu if lsu else 1.0}
 
     def _served_share(self, step: ProgramStep) -> float:
         """Of the requests that the L2 delivers to multiprocessors."""

@@ -128,7 +128,6 @@ def estimate_time(
     written = run.memory.count_sectors()[1] * SECTOR * written_share
     filled = run.memory.count_filled()
     gpu_model = with_launch_timing(gpu_model, sum(fetched.values()) + sum(filled.values()), written)
-    fullest = -(-run.launch.ctas // gpu_model.multiprocessors)
     model = _TimeModel(
         run,
         gpu_model,
@@ -141,7 +140,7 @@ def estimate_time(
             written_share,
             filled,
             shares_delivered(footprints),
-            shares_served(footprints, gpu_model.multiprocessors, min(resident_limit, fullest)),
+            shares_served(footprints, gpu_model.multiprocessors, resident_limit),
             shares_past_l1(footprints, gpu_model.multiprocessors),
         ),
         limit,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import Footprints, TensorReads
 
-MOST_COMPARED_CTAS = 4096
+_MOST_COMPARED_CTAS = 4096
 """Most CTAs whose reads are compared."""
 _GPC_MULTIPROCESSORS = 16
 """They get consecutive CTAs of the first wave. Measured on an H200: six GPCs have 16, two 18."""
@@ -26,7 +26,7 @@ def shares_delivered(footprints: Footprints) -> dict[str, float]:
     """Tensor → share of the requests that are delivered by themselves, if two neighbouring CTAs share equal ones."""
     shares = {}
     for name, reads in footprints.reads_by_tensor.items():
-        ctas = list(islice(reads.start_of_cta, MOST_COMPARED_CTAS))
+        ctas = list(islice(reads.start_of_cta, _MOST_COMPARED_CTAS))
         equal = sum(_footprint(reads, cta) == _footprint(reads, cta + 1) for cta in ctas)
         shares[name] = 1 - equal / len(ctas) / 2 if ctas else 1.0
     return shares
@@ -38,7 +38,7 @@ def shares_served(footprints: Footprints, multiprocessors: int, resident: int) -
     Args:
         footprints: what each CTA reads.
         multiprocessors: of the GPU.
-        resident: CTAs of a multiprocessor at a time.
+        resident: CTAs that fit on a multiprocessor at a time.
     """
     return {
         name: _share_served(_starts(reads), multiprocessors, multiprocessors * resident)
@@ -50,9 +50,8 @@ def shares_past_l1(footprints: Footprints, multiprocessors: int) -> dict[str, fl
     """Tensor → share of the requests that remain if the L1 of each multiprocessor keeps what its CTAs read."""
     shares = {}
     for name, reads in footprints.reads_by_tensor.items():
-        distinct = {_footprint(reads, cta) for cta in islice(reads.start_of_cta, MOST_COMPARED_CTAS)}
-        compared = min(MOST_COMPARED_CTAS, len(reads.start_of_cta))
-        shares[name] = min(1.0, len(distinct) * multiprocessors / max(compared, 1))
+        compared = [_footprint(reads, cta) for cta in islice(reads.start_of_cta, _MOST_COMPARED_CTAS)]
+        shares[name] = min(1.0, len(set(compared)) * multiprocessors / max(len(compared), 1))
     return shares
 
 
@@ -62,7 +61,7 @@ def _footprint(reads: TensorReads, cta: int) -> tuple[int | None, int | None]:
 
 def _starts(reads: TensorReads) -> NDArray[np.int64]:
     """Where each CTA starts to read: of two with one start, one reads what the other does, or a part of it."""
-    return np.fromiter(islice(reads.start_of_cta.values(), MOST_COMPARED_CTAS), np.int64)
+    return np.fromiter(islice(reads.start_of_cta.values(), _MOST_COMPARED_CTAS), np.int64)
 
 
 def _share_served(starts: NDArray[np.int64], multiprocessors: int, wave: int) -> float:
