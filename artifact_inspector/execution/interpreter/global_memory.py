@@ -32,9 +32,9 @@ from artifact_inspector.model.float_formats import NEAREST, Rounding
 MOST_TRACKED = 1 << 32
 """Largest tensor, in bytes, whose elements are tracked individually."""
 _BLOCK_GRANULES = 1 << 20
+"""Granules that are counted at a time: they fit a CPU cache."""
 _PARTLY_WRITTEN = (0,)
 """Key of the sectors that were written in part, among counts by unit and marks."""
-"""Granules that are counted at a time: they fit a CPU cache."""
 MOST_PENDING_INTERVALS = 1 << 20
 """Pending intervals before they are merged and marked."""
 _FEWEST_SHIFTS = 16
