@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.comparison.baseline import record, stored_digests
+from artifact_inspector.comparison.baseline import RecordedTime, record, stored_digests
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.files.digests import FilesSnapshot, index_key, snapshot_files
 from artifact_inspector.files.index import Index
-from artifact_inspector.report.json.baseline import SOURCE_LINE, recorded_text
+from artifact_inspector.report.json.baseline import SOURCE_LINE, recorded_text, times_text
 
 _PER_ACCESS = 64
 """Records that are read from the index, or written to it, together."""
@@ -36,6 +36,7 @@ def record_kernels(
     find_source: Callable[[str], str | None],
     open_index: Callable[[], Index] | None,
     has_facts: Callable[[KernelFacts], bool],
+    find_times: Callable[[Artifact], Sequence[RecordedTime]] = lambda artifact: (),
 ) -> Iterator[KernelRecord]:
     """The record of each kernel, in order.
 
@@ -43,6 +44,7 @@ def record_kernels(
         inspect: the facts of some kernels, one after the other.
         find_source: the path of a source file from the root of the working tree; None if it is not in the tree.
         open_index: opens the index that keeps records; None to keep none.
+        find_times: the predicted times of a kernel's launches.
     """
     snapshots = [None if open_index is None else snapshot_files(artifact) for artifact in artifacts]
     keys = [snapshot and _key_of(artifact, snapshot) for artifact, snapshot in zip(artifacts, snapshots, strict=True)]
@@ -73,7 +75,8 @@ def record_kernels(
             is_known, file, text = json.loads(value)
             source = None if file is None else find_source(file) or file.rpartition("/")[2]
             line = SOURCE_LINE.format(json.dumps(source))
-            yield KernelRecord(is_known, text.replace(SOURCE_LINE.format("null"), line, 1))
+            text = text.replace(SOURCE_LINE.format("null"), line, 1)
+            yield KernelRecord(is_known, text.replace(times_text(()), times_text(find_times(artifact)), 1))
 
 
 def _key_of(artifact: Artifact, snapshot: FilesSnapshot) -> bytes:

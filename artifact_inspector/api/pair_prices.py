@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.api.fact_prices import price_facts
+from artifact_inspector.comparison.baseline import BaselineKernel, RecordedTime
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
@@ -30,11 +32,16 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import content_digest, index_key
 from artifact_inspector.files.index import Index
+from artifact_inspector.vocabulary.fact import Sign
 
 PairLaunch = tuple[LaunchRequest, LaunchRequest]
 """A launch of the old kernel, and one of the new kernel."""
 MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
+MAX_LAUNCHES = 4
+"""Launches of a kernel that a baseline has times of: those of the largest grids."""
+PredictTime = Callable[[Artifact, LaunchRequest, str | None], PairPrice]
+"""The predicted time of a launch on a product, as the price of a kernel beside itself."""
 
 
 def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> PairLaunch | None:
@@ -111,14 +118,16 @@ def predict_pair(
             RankingCandidate(artifact, one, artifact.constants)
             for artifact, one in zip((left, right), requests, strict=True)
         ]
+        is_one_kernel = left is right and requests[0] is requests[1]
         models = [
             model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
-            for x in candidates
-        ]
+            for x in candidates[is_one_kernel:]
+        ] * (1 + is_one_kernel)
     except InspectorError as error:
         return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpu or "")
     is_one_gpu = left.target == right.target
-    problem = next(filter(None, map(_describe_problem, ("the old kernel", "the new kernel"), models)), "")
+    sides = ("it", "it") if is_one_kernel else ("the old kernel", "the new kernel")
+    problem = next(filter(None, map(_describe_problem, sides, models)), "")
     old, new = models
     terms = [model.time.terms(model.sample) if model.time is not None else {} for model in models]
     bottlenecks = [max(units, key=units.__getitem__, default=None) for units in terms]
@@ -212,6 +221,80 @@ def recall_price(
         with open_index() as index:
             index.put({key: json.dumps(asdict(price)).encode()})
     return price
+
+
+def record_times(artifact: Artifact, root: Path, predict: PredictTime, gpu: str | None) -> Iterator[RecordedTime | str]:
+    """The predicted time of each recorded launch of a kernel, or why it is unknown.
+
+    Args:
+        root: the cache directory.
+        gpu: the product to model; None for that of the target.
+    """
+    rows = [(row, place) for row, place in _recorded_rows(artifact, [root]) if not row.get("tuning")]
+    distinct: dict[str, tuple[Mapping[str, Any], Path]] = {}
+    for row, place in sorted(rows, key=lambda pair: -prod(x for x in _grid_of(pair[0]) if isinstance(x, int))):
+        distinct.setdefault(f"{_grid_of(row)} {_arguments(row, ())}", (row, place))
+    for row, place in list(distinct.values())[:MAX_LAUNCHES]:
+        try:
+            price = predict(artifact, _request_of(row, place), gpu)
+        except UsageError as error:
+            yield error.message
+            continue
+        launch = {name: value for name, value in row.items() if name not in _OF_CACHE}
+        time = RecordedTime(launch, gpu, price.right_microseconds, price.right_cycles, price.right_bottleneck)
+        yield price.problem if price.ratio is None else time
+
+
+_OF_CACHE = ("hash", "kernel", "target", "tuning")
+"""Keys of a recorded launch that say which entry of the cache it is of."""
+
+
+def _grid_of(row: Mapping[str, Any]) -> Sequence[Any]:
+    grid = row.get("grid")
+    return grid if isinstance(grid, list) else [grid]
+
+
+def price_record(recorded: BaselineKernel, candidate: Candidate, root: Path, predict: PredictTime) -> PairPrice:
+    """The recorded time of a launch, and that of the kernel as it is now: of several launches, the one that got worst.
+
+    Args:
+        root: the cache directory, whose record has the launch with other tiles.
+    """
+    prices = [_price_launch(recorded, time, candidate, root, predict) for time in recorded.times]
+    # an unknown time may be worse than all that did not get worse
+    return max(
+        prices,
+        key=lambda price: (price.direction is Sign.WORSE, price.ratio is None, price.ratio or 0),
+        default=unknown_price("the baseline has no time of it"),
+    )
+
+
+def _price_launch(
+    recorded: BaselineKernel, time: RecordedTime, candidate: Candidate, root: Path, predict: PredictTime
+) -> PairPrice:
+    artifact = candidate.artifact
+    constants, arguments = artifact.constants, _arguments(time.launch, artifact.constants)
+    own = [pair for pair in _recorded_rows(artifact, [root]) if _arguments(pair[0], constants) == arguments]
+    given = time.launch.get("args", {})
+    is_same_work = have_equal_work(recorded, candidate) and all(
+        given[name] == value for name, value in constants.items() if name in given
+    )
+    if not own and not is_same_work:
+        return unknown_price("its tiles changed, and no launch with the recorded arguments is on record")
+    try:
+        now = predict(artifact, _request_of(*(own or [(time.launch, root)])[0]), time.gpu)
+    except UsageError as error:
+        return unknown_price(error.message)
+    before = (time.microseconds, time.cycles)
+    after = (now.right_microseconds, now.right_cycles)
+    old, new = next(((x, y) for x, y in zip(before, after, strict=True) if x and y), (None, None))
+    return replace(
+        now,
+        ratio=None if now.ratio is None or old is None or new is None else new / old,
+        left_microseconds=time.microseconds,
+        left_cycles=time.cycles,
+        left_bottleneck=time.bottleneck,
+    )
 
 
 def unknown_price(problem: str, launch: str = "", gpu: str = "") -> PairPrice:

@@ -191,7 +191,7 @@ def _compare_entries(
             old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener, has_overlap=False
         )
         if reach.change is not None:
-            reach = replace(reach, change=reach.change.with_prices(price.facts))
+            reach = replace(reach, change=reach.change.with_price(price))
     return EffectReport(label, name, reach, entries[0], entries[1], price)
 
 

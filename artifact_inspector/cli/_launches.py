@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from artifact_inspector.api.launches import find_launches, pair_launches
+from artifact_inspector.api.pair_prices import PredictTime, predict_pair, recall_price
 from artifact_inspector.cli._groups import LaunchOptions
-from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.cli._loading import cached_lookup, make_disassembler
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.kernel_loader import example_arguments
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument, parse_document
@@ -93,6 +95,22 @@ def read_launches(
 def launch_disassembler(pairs: Sequence[LaunchPair], nvdisasm: Path | None) -> Disassemble | None:
     """A function that disassembles the kernels of launches."""
     return make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
+
+
+def make_time_predictor(nvdisasm: Path | None) -> PredictTime:
+    """Predicts the time of a launch; the result cache keeps it."""
+    index = cached_lookup(None).index
+
+    def predict(artifact: Artifact, request: LaunchRequest, gpu: str | None) -> PairPrice:
+        pair = (artifact, artifact)
+
+        def compute() -> PairPrice:
+            disassemble = make_disassembler([artifact], nvdisasm, sass=True)
+            return predict_pair(*pair, request, disassemble, gpu, open_index=index, has_overlap=False)
+
+        return recall_price(index, pair, request, compute, gpu)
+
+    return predict
 
 
 def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -12,12 +14,35 @@ from artifact_inspector.cli._groups import MachineCode, Selection
 from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import UsageError
 
+if TYPE_CHECKING:
+    from artifact_inspector.files.artifact import Artifact
+
 
 @command()
-def baseline(selection: Selection, code: MachineCode, output: options.Output = None) -> None:
-    """Record the facts of kernels in a file that `check` compares later caches with."""
+def baseline(
+    selection: Selection,
+    code: MachineCode,
+    output: options.Output = None,
+    no_times: bool = options.option(
+        "--no-times",
+        "Predict no times of launches on record (of up to 4 per kernel; each takes seconds, a second run none).",
+        False,
+    ),
+    budget: options.Budget = None,
+) -> None:
+    """Record the facts of kernels, and predicted times of their launches, for `check` to compare later caches with."""
     from artifact_inspector.api.baseline_records import record_kernels
-    from artifact_inspector.cli._loading import cached_lookup, has_facts, inspect_kernels, open_selected
+    from artifact_inspector.api.pair_prices import record_times
+    from artifact_inspector.cli._launches import budget_seconds, make_time_predictor
+    from artifact_inspector.cli._loading import (
+        cached_lookup,
+        has_facts,
+        inspect_kernels,
+        modelled_product,
+        open_selected,
+    )
+    from artifact_inspector.comparison.baseline import RecordedTime
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.files.writer import write_pieces
     from artifact_inspector.report.console import write
@@ -28,6 +53,13 @@ def baseline(selection: Selection, code: MachineCode, output: options.Output = N
     if not opened.artifacts:
         raise UsageError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
     kernels_have_facts: list[bool] = []
+    predict, gpu = make_time_predictor(code.nvdisasm), modelled_product(None, selection.target)
+    outcomes: list[RecordedTime | str] = []
+
+    def find_times(artifact: Artifact) -> tuple[RecordedTime, ...]:
+        times = [] if no_times else list(record_times(artifact, opened.cache.root, predict, gpu))
+        outcomes.extend(times)
+        return tuple(time for time in times if not isinstance(time, str))
 
     def texts() -> Iterator[str]:
         for is_known, text in record_kernels(
@@ -36,15 +68,22 @@ def baseline(selection: Selection, code: MachineCode, output: options.Output = N
             lambda file: find_source(file, Path.cwd()),
             None if opened.disassemble else cached_lookup(None).index,
             has_facts,
+            find_times,
         ):
             kernels_have_facts.append(is_known)
             yield text
         opened.exit_if_failed(kernels_have_facts)  # which leaves the former file
 
     parts = baseline_text(texts())
-    if output is None:
-        write("".join(parts), sys.stdout)
-        return
-    write_pieces(output, (part.encode() for part in parts))
-    count = len(kernels_have_facts)
-    write_line(f"{count} {plural('kernel', count)} recorded in {output}", sys.stdout)
+    with limit_simulation(budget_seconds(budget)):
+        if output is None:
+            write("".join(parts), sys.stdout)
+        else:
+            write_pieces(output, (part.encode() for part in parts))
+    problems = Counter(outcome for outcome in outcomes if isinstance(outcome, str))
+    for problem, count in problems.items():
+        write_line(f"No time of {count} {plural('launch', count)}: {problem}", sys.stderr)
+    if output is not None:
+        count, times = len(kernels_have_facts), len(outcomes) - problems.total()
+        predicted = f", with {times} predicted {plural('time', times)}" if times else ""
+        write_line(f"{count} {plural('kernel', count)} recorded in {output}{predicted}", sys.stdout)

@@ -16,8 +16,12 @@ from artifact_inspector.cli._output import print_next, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.comparison.baseline import Baseline
+    from collections.abc import Callable
+
+    from artifact_inspector.comparison.baseline import Baseline, BaselineKernel
     from artifact_inspector.comparison.corpus import Corpus
+    from artifact_inspector.comparison.matching import Candidate
+    from artifact_inspector.comparison.pair_price import PairPrice
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
@@ -32,10 +36,16 @@ def check(
     ),
     fail_on: list[str] | None = options.option(
         "--fail-on WHAT",
-        "Exit with 1 if this got worse: verdict, spills, waits, mma, shared, registers, loads, gone, "
-        "new, code, any ... Default: verdict,spills,waits,mma,shared,occupancy,loads,stores,conversions,barriers,gone.",
+        "Exit with 1 if this got worse: time, verdict, spills, waits, mma, shared, registers, loads, gone, "
+        "new, code, any ... Default: "
+        "time,verdict,spills,waits,mma,shared,occupancy,loads,stores,conversions,barriers,gone. "
+        "With time, the predicted time of a kernel decides, not its facts; facts decide where it is unknown.",
         None,
     ),
+    threshold: float = options.option(
+        "--threshold PERCENT", "A predicted time that is longer by more than this got worse.", 3.0, min=0.0
+    ),
+    budget: options.Budget = None,
     strict: bool = options.option("--strict", "Fail on any change of a checked fact, also on improvements.", False),
     across: list[str] | None = options.option(
         "--across AXIS",
@@ -57,8 +67,10 @@ def check(
 
     Exit codes: 0 no checked fact got worse, 1 one did, 2 usage, 3 nothing could be read.
     """
+    from artifact_inspector.cli._launches import budget_seconds
     from artifact_inspector.comparison.baseline import DEFAULT_GATES
     from artifact_inspector.comparison.corpus import parse_gates
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.files.writer import write_text
     from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CheckReport
@@ -68,16 +80,18 @@ def check(
     options.require_format(format, FORMATS)
     gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
     baseline_facts = _read_baseline(baseline, selection.name)
-    corpus = _compare(baseline_facts, selection, code, across or [])
+    predict = _make_predictor(baseline_facts, selection.cache, code.nvdisasm, threshold) if "time" in gates else None
+    with limit_simulation(budget_seconds(budget)):
+        corpus = _compare(baseline_facts, selection, code, across or [], predict)
     for path, kind in files.items():
-        write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", is_strict=strict))
+        write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", threshold, is_strict=strict))
     if format == "text":
         print_report(CheckReport(baseline_facts, corpus, gates, strict))
-        failing = [x for x in corpus.changes if x.failing_headline(gates, is_strict=strict) is not None]
+        failing = [x for x in corpus.changes if x.describe_failure(gates, is_strict=strict)]
         if failing and selection.cache is not None:
             print_next(selection.cache, failing[0].right.artifact.hash[:8])
     else:
-        text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding, is_strict=strict)
+        text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding, threshold, is_strict=strict)
         write(text, sys.stdout, commands=format == "github")
     if corpus.failures(gates, is_strict=strict):
         raise typer.Exit(DIFFERENT)
@@ -105,7 +119,32 @@ def _read_baseline(path: Path, name: str | None) -> Baseline:
     return parse_baseline(text, str(path))
 
 
-def _compare(baseline: Baseline, selection: Selection, code: MachineCode, across: list[str]) -> Corpus:
+def _make_predictor(
+    baseline: Baseline, cache: Path | None, nvdisasm: Path | None, threshold: float
+) -> Callable[[BaselineKernel, Candidate], PairPrice]:
+    """Predicts the time of a kernel that changed, beside the recorded one."""
+    from dataclasses import replace
+
+    from artifact_inspector.api.pair_prices import price_record, unknown_price
+    from artifact_inspector.cli._launches import make_time_predictor
+    from artifact_inspector.version import __version__
+
+    def predict(recorded: BaselineKernel, candidate: Candidate) -> PairPrice:
+        if recorded.times and baseline.generator != __version__:
+            return unknown_price(f"inspect-kernel {baseline.generator} predicted the recorded times")
+        price = price_record(recorded, candidate, cache or Path(), make_time_predictor(nvdisasm))
+        return replace(price, same_within=threshold / 100)
+
+    return predict
+
+
+def _compare(
+    baseline: Baseline,
+    selection: Selection,
+    code: MachineCode,
+    across: list[str],
+    predict: Callable[[BaselineKernel, Candidate], PairPrice] | None,
+) -> Corpus:
     from artifact_inspector.cli import _loading as loading
     from artifact_inspector.comparison.baseline import compare_with_baseline, stored_digests
     from artifact_inspector.comparison.matching import parse_axes
@@ -133,11 +172,19 @@ def _compare(baseline: Baseline, selection: Selection, code: MachineCode, across
             progress=advance,
             known_keys=baseline.known_keys,
             find_digests=find_digests,
+            predict=predict or (lambda recorded, candidate: None),
         )
 
 
 def _format_check(
-    format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None, *, is_strict: bool
+    format: str,
+    baseline: Baseline,
+    corpus: Corpus,
+    gates: tuple[str, ...],
+    encoding: str | None,
+    threshold: float,
+    *,
+    is_strict: bool,
 ) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
@@ -154,7 +201,7 @@ def _format_check(
     remarks = change_remarks(corpus, gates, find_text, is_strict=is_strict)
     match format:
         case "json":
-            return as_text(check_document(corpus, gates, baseline, is_strict=is_strict), encoding)
+            return as_text(check_document(corpus, gates, baseline, threshold, is_strict=is_strict), encoding)
         case "markdown":
             return corpus_markdown(corpus, gates, is_strict=is_strict)
         case "junit":

@@ -129,12 +129,14 @@ def _compare(
     is_single_pair = len(corpus.changes) == 1 and has_single_side
     if passes and not is_single_pair:
         raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
+    if "time" in gates and not is_single_pair:
+        raise UsageError("--fail-on time compares two kernels.", "Use regress --prices for times of two caches.")
     pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
-        price = None if pair is None else _predict(pair, roots, launch, disassemble)
-        if price is not None:
-            corpus = replace(corpus, changes=(corpus.changes[0].with_prices(price.facts),))
-        _print_comparison(corpus, format, price, is_single_pair=is_single_pair, changes=changes, gates=gates)
+        if pair is not None:
+            price = _predict(pair, roots, launch, disassemble)
+            corpus = replace(corpus, changes=(corpus.changes[0].with_price(price),))
+        _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=gates)
     pass_lines, responsible_pass = attribute_passes(pair, pair.facts) if passes and pair is not None else ([], "")
     if svg is not None:
         from artifact_inspector.cli._pictures import draw_pair, write_svg
@@ -203,10 +205,9 @@ def attribute_passes(pair: Comparison, facts: Sequence[FactPair]) -> tuple[list[
 
 
 def _print_comparison(
-    corpus: Corpus, format: str, price: PairPrice | None, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
+    corpus: Corpus, format: str, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
 ) -> None:
     from artifact_inspector.comparison.corpus import Degree
-    from artifact_inspector.comparison.regressions import KernelOutcome
     from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CorpusReport
     from artifact_inspector.report.diff import PairReport
@@ -214,10 +215,10 @@ def _print_comparison(
     from artifact_inspector.report.exchange.markdown import corpus_markdown, pair_markdown
     from artifact_inspector.report.json.comparison import corpus_document, pair_document
 
-    outcome = KernelOutcome(corpus.changes[0], price) if is_single_pair else None
-    pair = None if outcome is None else outcome.change.pair
-    if format == "json" and outcome is not None and pair is not None:
-        print_json(pair_document(pair, outcome.headline, price))
+    change = corpus.changes[0] if is_single_pair else None
+    pair = None if change is None else change.pair
+    if format == "json" and change is not None and pair is not None:
+        print_json(pair_document(pair, change.headline, change.price))
     elif format == "json":
         print_json(corpus_document(corpus, gates))
     elif format == "markdown":
@@ -228,4 +229,4 @@ def _print_comparison(
         print_report(CorpusReport(corpus, gates))
     else:
         is_identical = corpus.changes[0].degree is Degree.IDENTICAL
-        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical, outcome=outcome))
+        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical, change=change))

@@ -115,7 +115,7 @@ def regress(
         print_json(regress_document(regressions))
     else:
         print_report(RegressReport(regressions, show_all))
-        if regressions.outcomes and regressions.outcomes[0].direction is Sign.WORSE:
+        if regressions.outcomes and regressions.outcomes[0].change.direction is Sign.WORSE:
             first = regressions.outcomes[0].change
             entries = [first.left.artifact, first.right.artifact]
             hashes = [f"{root}:{entry.hash[:12]}" for root, entry in zip(roots, entries, strict=False)]
@@ -180,8 +180,8 @@ def _explain(
     from artifact_inspector.errors import InspectorError
     from artifact_inspector.vocabulary.fact import Sign
 
-    pair, headline = outcome.change.pair, outcome.headline
-    if outcome.direction is not Sign.WORSE or pair is None or headline is None:
+    pair, headline = outcome.change.pair, outcome.change.headline
+    if outcome.change.direction is not Sign.WORSE or pair is None or headline is None:
         return outcome
     left, right = outcome.change.left.artifact, outcome.change.right.artifact
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.cause import find_reason, lines_of
 from artifact_inspector.comparison.consequence import differing_facts
-from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
+from artifact_inspector.comparison.corpus import TIME, Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
 from artifact_inspector.comparison.matching import (
@@ -28,6 +29,7 @@ from artifact_inspector.comparison.matching import (
     match_candidates,
 )
 from artifact_inspector.comparison.pair import compare_rows
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
@@ -44,9 +46,24 @@ NOT_RECORDED = "the baseline's version did not know it"
 FindDigests = Callable[[Artifact], Mapping[str, str]]
 """The digests of a kernel's files, by suffix."""
 DEFAULT_GATES = (
-    "verdict", "spills", "waits", "mma", "shared", "occupancy", "loads", "stores", "conversions", "barriers", "gone",
+    TIME,
+    *("verdict", "spills", "waits", "mma", "shared", "occupancy", "loads", "stores", "conversions", "barriers", "gone"),
 )  # fmt: skip
-"""Facts that are stable from one build of a compiler to the next."""
+"""Predicted time, and facts that are stable from one build of a compiler to the next."""
+
+
+class RecordedTime(NamedTuple):
+    """The predicted time of a launch that was on record."""
+
+    launch: Mapping[str, Any]
+    """Grid and arguments, as in the record of a cache."""
+    gpu: str | None
+    """The product that was requested; None for the default one of the target."""
+    microseconds: float | None
+    cycles: float | None
+    """Of a multiprocessor."""
+    bottleneck: str | None
+    """The largest term of the cost."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,6 +75,8 @@ class BaselineKernel(Candidate):
     """By suffix: of a stage's text without names, locations and numbering; of the loaded sections of a binary."""
     source: str | None
     """The source file, relative to the directory of the recording; only its name if it is elsewhere."""
+    times: tuple[RecordedTime, ...] = ()
+    """Predicted times of its launches."""
 
     @cached_property
     def program(self) -> KernelProgram | None:
@@ -174,6 +193,7 @@ def compare_with_baseline(
     progress: Callable[[str], None] | None = None,
     find_digests: FindDigests | None = None,
     known_keys: Collection[str] = (),
+    predict: Callable[[BaselineKernel, Candidate], PairPrice | None] = lambda recorded, candidate: None,
 ) -> Corpus:
     """A cache compared with a baseline, which is the left side.
 
@@ -186,6 +206,7 @@ def compare_with_baseline(
         progress: called with the name of each kernel before it is compared.
         find_digests: the digests of a kernel's files, if they are stored.
         known_keys: keys of the facts that the baseline's version knew; others are not compared. Empty for all.
+        predict: the recorded time of a launch and that of the kernel; called only if its files differ.
 
     Raises:
         UsageError: the targets of the baseline and of the cache differ.
@@ -215,7 +236,8 @@ def compare_with_baseline(
             continue
         kernel = inspect(counterpart.artifact)
         problem_log.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
-        changes.append(_compare_kernel(entry, counterpart, kernel, known_keys))
+        change = _compare_kernel(entry, counterpart, kernel, known_keys)
+        changes.append(change.with_price(predict(entry, counterpart)))
     changes.sort(key=lambda change: (change.severity, str(change.left)))  # whose labels need no file
     matching = replace(matching, pairs=(*same, *matching.pairs))
     sides = Sides("in the baseline", "in the cache", "as recorded")

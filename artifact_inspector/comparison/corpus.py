@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from artifact_inspector.comparison.matching import (
     match,
 )
 from artifact_inspector.comparison.pair import Comparison, compare_kernels
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.selection import read_program
@@ -52,8 +54,9 @@ class Degree(Enum):
 
 
 _RANK_OF_FEWER_SPILLS = Consequence.OPERANDS.rank
-GATES = (*CATEGORIES, "code", "gone", "new", "any")
-"""What a comparison can fail on: a category of facts, any change of code, a missing or new kernel, or any."""
+TIME = "time"
+GATES = (TIME, *CATEGORIES, "code", "gone", "new", "any")
+"""What a comparison can fail on: a predicted time, a category of facts, any code, a missing or new kernel, any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class Change:
     """The decisive fact with its evidence, then the first worse fact of each other category."""
     problems: tuple[tuple[PairSide, Problem], ...] = ()
     """Unreadable files, each with its side."""
+    price: PairPrice | None = None
+    """The predicted times of a launch of both; None without a launch."""
 
     @property
     def reason(self) -> ChangeReason | None:
@@ -124,24 +129,51 @@ class Change:
 
     @property
     def direction(self) -> Sign:
-        """The direction of the decisive fact; neutral if no fact is better or worse, or only by a minor count."""
-        return Sign.NEUTRAL if self.headline is None else self.headline.fact.direction
+        """By the predicted time where it is known, else by the decisive fact; neutral without one."""
+        if self.price is not None and self.price.direction is not None:
+            return self.price.direction
+        return self.headlines[0].fact.direction if self.headlines else Sign.NEUTRAL
 
     @property
     def headline(self) -> Headline | None:
-        """The decisive fact with its evidence; None if no fact is better or worse."""
-        return self.headlines[0] if self.headlines else None
+        """The decisive fact of the change's direction; the decisive fact of all if none has it; None without one."""
+        first = self.headlines[0] if self.headlines else None
+        return next((one for one in self.headlines if one.fact.direction is self.direction), first)
 
-    def with_prices(self, prices: Mapping[str, float]) -> Change:
-        """The change with the prices of its facts: key → predicted time by this fact only."""
+    @property
+    def sentence(self) -> str:
+        """The decisive fact; a predicted time of another direction comes first. Empty if nothing is decisive."""
+        headline, price, direction = self.headline, self.price, self.direction
+        lead = "" if direction is Sign.NEUTRAL else f"{direction.capitalize()}: "
+        if price is None or price.ratio is None:
+            return "" if headline is None else headline.describe(lead)
+        conflicts = price.decisive_conflicts
+        if conflicts is not None and (headline is None or not _is_most(headline, price.ratio)):
+            change = f"bank conflicts per warp and trip {conflicts.left:g} → {conflicts.right:g}, at {conflicts.source}"
+            return f"{lead}{change}."
+        if headline is not None and headline.fact.direction is direction:
+            return headline.describe(lead, price.ratio)
+        lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time"
+        if headline is not None:
+            if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
+                headline = headline._replace(fact=headline.fact._replace(price=None))
+            return headline.describe(f"{lead}, although ")
+        return f"{lead}." if direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
+
+    def with_price(self, price: PairPrice | None) -> Change:
+        """The change with the predicted times of both, and with the prices of its facts."""
+        prices = {} if price is None else price.facts
         if self.pair is None or not prices:
-            return self
+            return replace(self, price=price)
         facts = tuple(fact._replace(price=prices.get(fact.key)) for fact in self.compared_facts)
         pair = replace(self.pair, facts=tuple(fact._replace(price=prices.get(fact.key)) for fact in self.pair.facts))
-        return replace(self, compared_facts=facts, pair=pair, headlines=headlines_of_pair(pair, self.first_difference))
+        headlines = headlines_of_pair(pair, self.first_difference)
+        return replace(self, compared_facts=facts, pair=pair, headlines=headlines, price=price)
 
     def failing_headline(self, gates: Collection[str], *, is_strict: bool = True) -> Headline | None:
-        """The decisive fact among those that fail; None if only the text of the code does."""
+        """The decisive fact among those that fail; None if only the text does, or no fact explains the time."""
+        if TIME in self.failures(gates, is_strict=is_strict):
+            return self.headline
         failing = [
             fact for fact in (self.facts if is_strict else self.worse_facts) if fact.category in gates or "any" in gates
         ]
@@ -151,14 +183,28 @@ class Change:
         plain = Headline(failing[0], describe_decisive(failing[0], self.facts, failing[0].region), None, "", "")
         return by_key.get(failing[0].key, plain)
 
+    def describe_failure(self, gates: Collection[str], *, is_strict: bool = True) -> str:
+        """What fails, as a sentence with its cause; empty if only the text of the code does."""
+        if self.price is not None and TIME in self.failures(gates, is_strict=is_strict):
+            return f"{self.sentence} {self.price.phrases[0]}."
+        headline = self.failing_headline(gates, is_strict=is_strict)
+        return "" if headline is None else headline.sentence
+
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
         """Those of some gates that this kernel fails, in their order.
 
+        With the gate `time`, a predicted time decides alone: fewer stages take fewer registers and more time.
+
         Args:
-            gates: categories, `code` or `any`.
-            is_strict: fail on every difference; else only on facts that got worse, and on `code`.
+            gates: `time`, categories, `code` or `any`.
+            is_strict: fail on every difference; else only on what got worse, and on `code`.
         """
         failed = {fact.category for fact in (self.facts if is_strict else self.worse_facts)}
+        direction = None if self.price is None else self.price.direction
+        if direction is not None and TIME in gates and not is_strict:
+            failed = set()
+        if direction is Sign.WORSE or (is_strict and direction is Sign.BETTER):
+            failed |= {TIME}
         if self.degree in (Degree.CODE, Degree.CHANGED):
             failed |= {"code"}
             failed |= {"any"} if is_strict or failed - {"code"} else set()
@@ -173,6 +219,11 @@ class Change:
             return (0, not is_worse, worst, *(CATEGORIES.index(name) for name in self.categories))
         degrees = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
         return (1 + degrees.index(self.degree),)
+
+
+def _is_most(headline: Headline, ratio: float) -> bool:
+    """Whether the price of a fact is most of the ratio."""
+    return 2 * abs(math.log(headline.fact.price or 1)) > abs(math.log(ratio))
 
 
 class Sides(NamedTuple):
@@ -217,7 +268,7 @@ class Corpus:
 
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
         """Those of some gates that fail, in their order; `is_strict` is that of `Change.failures`."""
-        failing = {gate for change in self.changes for gate in change.failures(GATES, is_strict=is_strict)}
+        failing = {gate for change in self.changes for gate in change.failures(gates, is_strict=is_strict)}
         failing |= {"gone", "any"} if self.matching.left else set()
         failing |= {"new", "any"} if self.matching.right else set()
         failing |= {"gone", "any"} if self.matching.ambiguous else set()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.hardware.timing import BOUNDS
+from artifact_inspector.vocabulary.fact import Sign
 
 SAME_WITHIN = 0.02
 """Ratios this close to 1 count as equal: the model ranks launches, it does not predict times."""
@@ -52,13 +53,24 @@ class PairPrice:
     right_microseconds: float | None = None
     is_validated: bool = True
     """False if the model of a GPU was never compared with one: AMD."""
+    same_within: float = SAME_WITHIN
+    """Ratios this close to 1 count as equal."""
+
+    @property
+    def direction(self) -> Sign | None:
+        """Whether the right kernel takes longer; None if a time is unknown."""
+        if self.ratio is None:
+            return None
+        if abs(self.ratio - 1) <= self.same_within:
+            return Sign.NEUTRAL
+        return Sign.WORSE if self.ratio > 1 else Sign.BETTER
 
     @property
     def decisive_conflicts(self) -> LineConflicts | None:
         """The line whose bank conflicts changed most, if they are in the unit that bounds the slower kernel."""
-        if self.ratio is None or abs(self.ratio - 1) <= SAME_WITHIN:
+        if self.direction in (None, Sign.NEUTRAL):
             return None
-        is_worse = self.ratio > 1
+        is_worse = self.direction is Sign.WORSE
         lines = [line for line in self.bank_conflicts if (line.right > line.left) is is_worse]
         is_bound = (self.right_bottleneck if is_worse else self.left_bottleneck) == "lsu"
         return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound else None
@@ -77,7 +89,7 @@ class PairPrice:
         both = " → ".join(f"{time:,.0f}" if time >= 100 else f"{time:.3g}" for time in times)
         both = f"{both} µs" if len(times) == 2 else ""
         relation = f"{self.ratio:.2f}× the old one{f' ({both})' if both else ''}"
-        if abs(self.ratio - 1) <= SAME_WITHIN:
+        if self.direction is Sign.NEUTRAL:
             relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""

@@ -16,7 +16,6 @@ from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.reach import ComparedFile, Reach
-from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch, SwitchKind
 from artifact_inspector.report.fact_groups import STYLES, render_groups
@@ -47,14 +46,9 @@ class EffectReport:
     """The predicted times of a launch of both; None without a launch."""
 
     @property
-    def outcome(self) -> KernelOutcome | None:
-        """What the change means; None if the code is equal."""
-        return None if self.reach.change is None else KernelOutcome(self.reach.change, self.price)
-
-    @property
     def headline(self) -> Headline | None:
         """The decisive fact; None if no fact is better or worse."""
-        return None if self.outcome is None else self.outcome.headline
+        return None if self.reach.change is None else self.reach.change.headline
 
     @property
     def sentence(self) -> str:
@@ -73,14 +67,15 @@ class EffectReport:
 
     def brief(self) -> RenderableType:
         """The sentence only."""
-        lead = "" if self.outcome is None else self.outcome.sentence
+        lead = "" if self.reach.change is None else self.reach.change.sentence
         price = "" if self.price is None else self.price.sentence
         return Text(f"{self.label}: {' '.join(filter(None, (lead, self.sentence, price)))}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
-        if self.outcome is not None and self.outcome.sentence:
-            yield Text(self.outcome.sentence, STYLES[self.outcome.direction], overflow="fold")
+        change = self.reach.change
+        if change is not None and change.sentence:
+            yield Text(change.sentence, STYLES[change.direction], overflow="fold")
         if self.price is not None:
             yield Text(self.price.sentence, overflow="fold")
         yield Text(f"{self.label}, compared with {self.baseline}", "dim", overflow="fold")
@@ -89,7 +84,7 @@ class EffectReport:
         if self.reach.reached is not False:
             yield indented(_describe_files(self.reach.files), "dim")
         yield from (indented(note, "dim") for note in self.reach.notes)
-        if self.reach.change is not None:
+        if change is not None:
             yield Group("", next_command("diff", self.left, self.right))
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from artifact_inspector.comparison.baseline import NOT_RECORDED, Baseline
 from artifact_inspector.comparison.cause import ChangeReason
 from artifact_inspector.comparison.consequence import rank_of
-from artifact_inspector.comparison.corpus import Change, Corpus, Degree
+from artifact_inspector.comparison.corpus import TIME, Change, Corpus, Degree
 from artifact_inspector.comparison.decisive_phrases import describe_values, value_text
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet, Matching, match_candidates
 from artifact_inspector.comparison.pair import Comparison
@@ -160,22 +160,23 @@ def describe_change(change: Change) -> Iterator[str]:
     pair, has_order = change.pair, False
     explanation = change.explanation
     reason = "" if explanation is None else _describe_reason(explanation.reason)
-    if change.headline is not None:
-        yield change.headline.sentence
-        if explanation is not None and change.headline.fact.category in explanation.categories:
-            is_repeated = bool(change.headline.reason) and explanation.reason.description.endswith(
-                change.headline.reason
-            )
-            if not is_repeated:
-                yield f"because {reason}"
-            reason = ""
+    if change.sentence:
+        yield change.sentence
+    if change.price is not None and change.price.ratio is not None:
+        yield f"{change.price.phrases[0]}."
+    headline = change.headline
+    if headline is not None and explanation is not None and headline.fact.category in explanation.categories:
+        is_repeated = bool(headline.reason) and explanation.reason.description.endswith(headline.reason)
+        if not is_repeated:
+            yield f"because {reason}"
+        reason = ""
     if reason:
         yield reason
     for fact in change.facts:
         if rank_of(fact) >= Consequence.ORDER.rank and pair is not None and not has_order:
             yield from _describe_divergences(pair)
             has_order = True
-        is_headline = change.headline is not None and fact.key == change.headline.fact.key
+        is_headline = headline is not None and fact.key == headline.fact.key
         if not is_headline and (pair is None or fact.category != Category.VERDICT):
             sign = "" if fact.direction is Sign.NEUTRAL else f"{fact.direction}: "
             yield f"{sign}{describe_values(fact)}"
@@ -259,7 +260,7 @@ class CheckReport:
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
             yield Text(f"Passed: no checked fact {verb} ({', '.join(self.gates)}).", "bold green")
-            others = self.corpus.failures(CATEGORIES, is_strict=False)
+            others = [gate for gate in self.corpus.failures(CATEGORIES, is_strict=False) if gate not in self.gates]
             if others and not self.is_strict:
                 yield Text(
                     f"Facts that are not checked got worse: {', '.join(others)}. --fail-on any checks them.", "yellow"
@@ -267,6 +268,7 @@ class CheckReport:
         else:
             yield Text("Passed: no gates are set.", "bold green")
         yield from _baseline_notes(self.baseline)
+        yield from map(Text, self._describe_judges())
         facts = (fact for change in self.corpus.changes for fact in change.compared_facts)
         titles = dict.fromkeys(fact.title for fact in facts if fact.reason == NOT_RECORDED and fact.right is not None)
         if titles:
@@ -274,12 +276,28 @@ class CheckReport:
             yield Text(text, "yellow", overflow="fold")
         yield CorpusReport(self.corpus, ())
 
-    def _describe_cause(self) -> str:
-        """The decisive fact of the worst kernel that fails; empty if kernels are only missing or new."""
+    def _describe_judges(self) -> Iterator[str]:
+        """Which kernels that differ passed by predicted time though facts got worse; which have no predicted time."""
+        if TIME not in self.gates or self.is_strict:
+            return
+        facts = [gate for gate in self.gates if gate != TIME]
+        problems: Counter[str] = Counter()
         for change in self.corpus.changes:
-            headline = change.failing_headline(self.gates, is_strict=self.is_strict)
-            if headline is not None:
-                return f" {change.right.artifact.display_name}: {headline.sentence}"
+            price = change.price
+            if price is None or price.ratio is None:
+                problems[price.problem if price is not None else ""] += change.degree in _LISTED_DEGREES
+            elif price.direction is not Sign.WORSE and (worse := change.failures(facts, is_strict=False)):
+                name, ratio = change.right.artifact.display_name, f"{price.ratio:.2f}× the predicted time"
+                yield f"{name} passes with {ratio}, although facts got worse: {', '.join(worse)}."
+        for problem, count in (+problems).items():
+            yield f"Judged by facts, not by predicted time: {count} {plural('kernel', count)} ({problem})."
+
+    def _describe_cause(self) -> str:
+        """What fails of the worst kernel that does; empty if kernels are only missing or new."""
+        for change in self.corpus.changes:
+            failure = change.describe_failure(self.gates, is_strict=self.is_strict)
+            if failure:
+                return f" {change.right.artifact.display_name}: {failure}"
         return ""
 
 
@@ -304,7 +322,9 @@ class RegressReport:
         regressions = self.regressions
         worse = regressions.count(Sign.WORSE)
         yield Text(summarise_outcomes(regressions), STYLES[Sign.WORSE] if worse else "bold", overflow="fold")
-        listed = [outcome for outcome in regressions.outcomes if self.show_all or outcome.direction is not Sign.NEUTRAL]
+        listed = [
+            outcome for outcome in regressions.outcomes if self.show_all or outcome.change.direction is not Sign.NEUTRAL
+        ]
         forms = [Compiled(outcome.change.right.artifact, outcome.change.right.program) for outcome in listed]
         labels = label_forms(forms, find_varying(form.artifact for form in forms))
         labelled = zip(listed, labels, strict=True)
@@ -315,7 +335,7 @@ class RegressReport:
             head = Text(candidate.artifact.display_name, "bold", overflow="fold")
             head.append(f"  {candidate.target or 'target unknown'} {label} {candidate.artifact.hash[:12]}", "dim")
             yield head
-            yield indented(sentence, STYLES[outcome.direction])
+            yield indented(sentence, STYLES[outcome.change.direction])
             if others:
                 entries = [other.change.right.artifact for other, _ in others]
                 names = [f"{entry.display_name} {entry.hash[:6]}" for entry in entries]
@@ -341,9 +361,10 @@ def summarise_outcomes(regressions: Regressions) -> str:
 
 def describe_outcome(outcome: KernelOutcome) -> str:
     """One sentence: the cause with its line and origin, the predicted time, the pass, and what helps."""
-    cause = outcome.sentence
-    if not cause and outcome.headline is None and outcome.change.degree is not Degree.CODE:
-        listed = ", ".join(dict.fromkeys(fact.title for fact in outcome.change.facts[:4]))
+    change = outcome.change
+    cause = change.sentence
+    if not cause and change.headline is None and change.degree is not Degree.CODE:
+        listed = ", ".join(dict.fromkeys(fact.title for fact in change.facts[:4]))
         cause = f"No fact differs except {listed}." if listed else "No file is comparable."
     tries = [
         f"{remedy.change} ({remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'})"
@@ -351,7 +372,7 @@ def describe_outcome(outcome: KernelOutcome) -> str:
     ]
     first, *others = (
         cause or "The code differs, but no fact does.",
-        *(() if outcome.price is None else outcome.price.phrases),
+        *(() if change.price is None else change.price.phrases),
         *outcome.passes,
         *([f"try {', '.join(tries)}"] if tries else []),
         *outcome.trials,

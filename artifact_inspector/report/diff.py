@@ -14,13 +14,13 @@ from rich.text import Text
 from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import SignatureColumn, align
 from artifact_inspector.comparison.consequence import differing_facts
+from artifact_inspector.comparison.corpus import Change
 from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import headlines_of_pair
 from artifact_inspector.comparison.line_changes import find_line_changes
 from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange
-from artifact_inspector.comparison.regressions import KernelOutcome
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.model.region import RegionId
@@ -62,14 +62,14 @@ class PairReport:
     """True to omit facts that are equal on both sides."""
     is_identical: bool = False
     """True if all files of both are identical."""
-    outcome: KernelOutcome | None = None
+    change: Change | None = None
     """With the predicted times of both; by default the decisive fact without the first stage that differs."""
 
     @property
     def lead(self) -> Text:
         """The decisive fact as a sentence; whether anything differs if there is none."""
-        if self.outcome is not None and self.outcome.sentence:
-            return Text(self.outcome.sentence, STYLES[self.outcome.direction], overflow="fold")
+        if self.change is not None and self.change.sentence:
+            return Text(self.change.sentence, STYLES[self.change.direction], overflow="fold")
         headline = next(iter(headlines_of_pair(self.pair)), None)
         if headline is not None:
             return Text(headline.sentence, STYLES[headline.fact.direction], overflow="fold")
@@ -83,7 +83,7 @@ class PairReport:
     @property
     def price(self) -> list[Text]:
         """The predicted times of both, as a sentence; empty if none was predicted."""
-        price = self.outcome and self.outcome.price
+        price = self.change and self.change.price
         return [Text(price.sentence, overflow="fold")] if price else []
 
     def brief(self) -> RenderableType:

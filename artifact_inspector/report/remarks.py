@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
-from artifact_inspector.comparison.corpus import Change, Corpus
+from artifact_inspector.comparison.corpus import TIME, Change, Corpus
 from artifact_inspector.comparison.decisive_phrases import describe_values
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
@@ -78,6 +78,7 @@ _CHANGED = "A fact of the kernel differs from the baseline."
 GATE_RULES: tuple[RemarkRule, ...] = tuple(
     RemarkRule(code, code, summary, f"{summary} {remainder}".strip())
     for code, summary, remainder in (
+        (TIME, "The predicted time got longer.", "It is that of a launch on record, without a GPU."),
         ("verdict", "The order of loads and computes changed.", _CHANGED),
         ("spills", "Registers spilled to memory changed.", _CHANGED),
         ("waits", "Wait depths changed.", _CHANGED),
@@ -190,6 +191,10 @@ def finding_remarks(kernels: Iterable[KernelFacts], find: FindSource) -> Iterato
 def _change_remark(change: Change, failed_gates: Sequence[str], find: FindSource, *, is_strict: bool) -> SourceRemark:
     headline = change.failing_headline(failed_gates, is_strict=is_strict) if failed_gates else change.headline
     level = "error" if failed_gates else "note"
+    if TIME in failed_gates:
+        text = change.describe_failure(failed_gates, is_strict=is_strict)
+        source = None if headline is None else headline.source
+        return _make_remark(TIME, level, text, change.right, _locate(change.right, source, find))
     if headline is None:
         code = failed_gates[0] if failed_gates else change.facts[0].category
         text = "The code differs in more than names and locations."

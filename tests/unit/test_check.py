@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,15 @@ from saved import FIXTURES, ROOT
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
+from artifact_inspector.api.pair_prices import price_record, record_times
 from artifact_inspector.comparison import baseline
+from artifact_inspector.comparison.baseline import RecordedTime, record
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.records import MANIFEST
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
 pytestmark = pytest.mark.usefixtures("recalled")
@@ -53,7 +63,7 @@ def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> Non
 def test_what_did_not_change_passes(directory: Path) -> None:
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 0
-    assert result.stdout.startswith("Passed: no checked fact got worse (verdict, spills, waits, mma, shared, ")
+    assert result.stdout.startswith("Passed: no checked fact got worse (time, verdict, spills, waits, mma, shared, ")
 
 
 def test_digests_of_texts_are_kept(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +206,7 @@ def test_an_improvement_passes_and_fails_only_if_strict(directory: Path) -> None
     shutil.copytree(MATMUL, directory / "cache")
     result = run("check", "cache", "-b", "drained.json")
     assert result.exit_code == 0
-    assert result.stdout.startswith("Passed: no checked fact got worse (verdict, spills, ")
+    assert result.stdout.startswith("Passed: no checked fact got worse (time, verdict, spills, ")
     assert "Better: the pipeline of the loop at matmul_grouped.py:81 no longer drains every iteration" in " ".join(
         result.stdout.split()
     )
@@ -250,3 +260,125 @@ def test_facts_that_an_old_baseline_lacks_are_listed_once_and_fail_no_gate(direc
     result = run("check", "cache", "--baseline", "facts.json", "--fail-on", "barriers")
     assert result.exit_code == 0
     assert " ".join(result.stdout.split()).count("Not in the baseline, so not compared: barriers.") == 1
+
+
+def tensor(dtype: str, *shape: int) -> dict[str, object]:
+    return {"shape": list(shape), "dtype": dtype, "alignment": 16}
+
+
+MATRIX = tensor("float16", 256, 256)
+SIZES = dict.fromkeys(("M", "N", "K", "stride_am", "stride_bk", "stride_cm"), 256)
+MATMUL_LAUNCH = {"grid": [8, 1, 1], "args": {"a_ptr": MATRIX, "b_ptr": MATRIX, "c_ptr": MATRIX, **SIZES}}
+
+
+def record_launch(source: Path, cache: Path, **launch: object) -> None:
+    """A copy of a cache with a launch on record."""
+    shutil.copytree(source, cache)
+    (entry,) = open_cache(cache).entries
+    rows = [{"hash": entry.hash, "kernel": entry.display_name, **launch}]
+    (cache / MANIFEST).write_text(json.dumps({"schema_version": 1, "entries": [], "launches": rows}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "code", "words"),
+    [
+        ("3.6.0", "3.9.0", [], 0, "0.86× the predicted time, although facts got worse: loads, barriers."),
+        ("3.6.0", "3.9.0", ["--fail-on", "barriers"], 1, "Failed: 1 gate (barriers)."),
+        ("3.6.0", "3.9.0", ["--strict"], 1, "Failed: 4 gates (time, "),
+        ("3.9.0", "3.6.0", [], 1, "Failed: 1 gate (time). matmul_kernel: Worse: 1.16× the old predicted time,"),
+        ("3.9.0", "3.6.0", ["--threshold", "20"], 0, "Passed: no checked fact got worse (time, "),
+    ],
+)
+def test_a_predicted_time_decides_alone(
+    tmp_path: Path, old: str, new: str, options: list[str], code: int, words: str
+) -> None:
+    """One matmul by two releases: the new one has more barriers, and takes less time."""
+    record_launch(FIXTURES / old / "gfx942" / "matmul_grouped", tmp_path / "old", **MATMUL_LAUNCH)
+    recorded = run("baseline", tmp_path / "old", "-o", tmp_path / "b.json")
+    assert recorded.stdout.endswith(", with 1 predicted time\n"), recorded.output
+    new_cache = FIXTURES / new / "gfx942" / "matmul_grouped"
+    result = run("check", new_cache, "-b", tmp_path / "b.json", *options)
+    assert (result.exit_code, words in " ".join(result.stdout.split())) == (code, True), result.stdout
+
+
+def test_every_format_tells_the_times_and_the_cause(directory: Path) -> None:
+    vectors = {"a_ptr": tensor("float16", 1024), "b_ptr": tensor("float16", 1024, 512), "c_ptr": tensor("float32", 512)}
+    old, new = (FIXTURES / release / "gfx942" / "gemv_splitk" for release in ("3.9.0", "3.6.0"))
+    record_launch(old, directory / "old", grid=[2, 8, 1], args={**vectors, "stride_bk": 512})
+    assert run("baseline", "old", "-o", "b.json").exit_code == 0
+    result = run("check", new, "-b", "b.json", "-f", "github", *(f"-ox.{x}" for x in ("sarif", "xml", "json", "md")))
+    assert result.exit_code == 1
+    texts = {path.suffix: path.read_text() for path in directory.glob("x.*")}
+    for text in (result.stdout, *texts.values()):
+        assert "Worse: more shared memory (2048 → 4096 B per CTA)" in text
+    for text in (result.stdout, texts[".sarif"], texts[".xml"], texts[".md"]):
+        assert "Predicted time: 1.5" in text
+    assert result.stdout.startswith("::error title=gemv_splitk (gfx942)%3A time::")
+    assert [row["ruleId"] for row in json.loads(texts[".sarif"])["runs"][0]["results"]] == ["time"]
+    assert '<failure type="time" message="Worse: ' in texts[".xml"]
+    document = json.loads(texts[".json"])
+    (kernel,) = document["kernels"]
+    (time,) = json.loads((directory / "b.json").read_text())["kernels"][0]["times"]
+    assert (document["failures"], kernel["failures"], document["threshold"]) == (["time"], ["time"], 3.0)
+    assert kernel["price"]["left_microseconds"] == time["microseconds"]
+
+
+@pytest.mark.long
+def test_a_published_regression_fails_by_its_time(tmp_path: Path) -> None:
+    """triton#9703 reports 1.84× for this tile on an H100; of a larger launch."""
+    with tarfile.open(ROOT / "tests" / "cases" / "reduction_across_warps.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / "reduction_across_warps"
+    arguments = {"desc": tensor("bfloat16", 256, 256), "out": tensor("float32", 256), "M": 256, "N": 256}
+    entries = sorted(open_cache(root).entries, key=lambda entry: str(entry.triton_version))
+    old, new = (root / entry.directory for entry in entries)
+    record_launch(old, tmp_path / "old", grid=[2, 1, 1], args=arguments)
+    assert run("baseline", tmp_path / "old", "-o", tmp_path / "b.json").exit_code == 0
+    result = run("check", new, "-b", tmp_path / "b.json", "-o", tmp_path / "x.json")
+    assert result.exit_code == 1
+    assert "colmax: Worse: new reduction across warps: 0 → 2048 B of" in " ".join(result.stdout.split())
+    (kernel,) = json.loads((tmp_path / "x.json").read_text())["kernels"]
+    assert kernel["price"]["ratio"] == pytest.approx(1.84, rel=0.15)
+
+
+def test_without_a_time_facts_decide_and_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = [FIXTURES / release / "gfx942" / "matmul_grouped" for release in ("3.6.0", "3.9.0")]
+    record_launch(caches[0], tmp_path / "old", **MATMUL_LAUNCH)
+    path = tmp_path / "b.json"
+
+    def judge(*arguments: object) -> str:
+        result = run("check", caches[1], "-b", path, *arguments)
+        assert result.exit_code == 1, result.stdout
+        return " ".join(result.stdout.split())
+
+    run("baseline", tmp_path / "old", "-o", path, "--no-times")
+    assert "Judged by facts, not by predicted time: 1 kernel (the baseline has no time of it)." in judge()
+    document = json.loads(path.read_text())
+    for kernel in document["kernels"]:
+        del kernel["times"]  # a baseline of an older version
+    path.write_text(json.dumps(document))
+    assert "(the baseline has no time of it)" in judge()
+    assert "Judged by facts" not in judge("--fail-on", "barriers")
+    run("baseline", tmp_path / "old", "-o", path)
+    path.write_text(path.read_text().replace('"generator": "', '"generator": "0.'))
+    assert "inspect-kernel 0." in judge()
+
+
+def test_a_launch_of_other_tiles_needs_a_record_of_its_own(tmp_path: Path) -> None:
+    record_launch(FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped", tmp_path / "old", **MATMUL_LAUNCH)
+    (entry,) = open_cache(tmp_path / "old").entries
+    predicted: list[LaunchRequest] = []
+
+    def predict(artifact: Artifact, request: LaunchRequest, gpu: str | None) -> PairPrice:
+        predicted.append(request)
+        return PairPrice(1.0, 2.0, 2.0, "path", "path", "grid 8", "MI300X", right_microseconds=len(predicted))
+
+    (time,) = record_times(entry, tmp_path / "old", predict, None)
+    assert isinstance(time, RecordedTime)
+    recorded = replace(record(inspect_artifact(entry), lambda _: None), times=(time, time))
+    price = price_record(recorded, Candidate(entry), tmp_path, predict)
+    assert price.ratio == 3.0  # the worst of two launches
+    assert [request.grid for request in predicted] == [(8, 1, 1)] * 3
+    other = replace(recorded, summary=replace(recorded.summary, tiles=()))
+    assert "its tiles changed" in price_record(other, Candidate(entry), tmp_path, predict).problem
+    assert price_record(other, Candidate(entry), tmp_path / "old", predict).ratio == 5.0  # its own record

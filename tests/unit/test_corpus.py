@@ -217,6 +217,7 @@ def test_a_gate_has_a_known_name() -> None:
         (["a/softmax", "b/softmax"], 0),
         (["a/persistent_matmul", "b/persistent_matmul"], 1),
         (["a", "b", "--fail-on", "verdict,spills,mma"], 0),
+        (["a", "b", "--fail-on", "time"], 2),
         (["a", "b", "--fail-on", "spills", "--fail-on", "waits"], 1),
         (["a", "b", "--fail-on", "new"], 1),
         (["a", "a", "--fail-on", "any"], 0),

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from artifact_inspector import cli
 from artifact_inspector.comparison.corpus import compare_corpora
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
-from artifact_inspector.comparison.regressions import KernelOutcome, find_regressions
+from artifact_inspector.comparison.regressions import find_regressions
 from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.report.console import to_text
@@ -83,11 +83,11 @@ def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
     corpus = compare_corpora(*sides, inspect_artifact, is_one_pair=True)
     price = PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")
     (outcome,) = find_regressions(corpus, lambda change: price).outcomes
-    assert outcome.direction is expected
-    assert outcome.headline is not None
+    assert outcome.change.direction is expected
+    assert outcome.change.headline is not None
     (unpriced,) = find_regressions(corpus).outcomes
-    assert replace(outcome, price=None) == unpriced
-    assert unpriced.direction is Sign.BETTER  # wgmma
+    assert replace(outcome, change=replace(outcome.change, price=None)) == unpriced
+    assert unpriced.change.direction is Sign.BETTER  # wgmma
 
 
 @pytest.mark.exhaustive  # installs two releases and compiles with them
@@ -107,8 +107,8 @@ def test_the_outcome_of_a_predicted_improvement_names_a_better_fact() -> None:
     assert {fact.direction for fact in facts} >= {Sign.WORSE, Sign.BETTER}
     price = PairPrice(0.5, 1.0, 0.5, "path", "path", "grid 1", "MI300X")
     (outcome,) = find_regressions(corpus, lambda change: price).outcomes
-    assert outcome.headline is not None
-    assert outcome.headline.fact.direction is Sign.BETTER
+    assert outcome.change.headline is not None
+    assert outcome.change.headline.fact.direction is Sign.BETTER
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_the_predicted_time_of_the_launch_leads(
     (change,) = compare_corpora(*sides, inspect_artifact, is_one_pair=True).changes
     change = replace(change, headlines=change.headlines[:1])  # wgmma
     price = PairPrice(ratio, 1.0, ratio, bottleneck, bottleneck, "grid 1", "H100", bank_conflicts=conflicts)
-    assert KernelOutcome(change, price).sentence.startswith(sentence)
-    assert KernelOutcome(change).sentence == change.headlines[0].sentence
-    unexplained = KernelOutcome(replace(change, headlines=()), replace(price, bank_conflicts=()))
+    assert replace(change, price=price).sentence.startswith(sentence)
+    assert change.sentence == change.headlines[0].sentence
+    unexplained = replace(change, headlines=(), price=replace(price, bank_conflicts=()))
     assert unexplained.sentence.startswith(sentence.split()[0])
 
 
@@ -148,7 +148,7 @@ def test_options_that_compile_to_something_better_follow_the_cause() -> None:
     (outcome,) = find_regressions(compare_corpora(*sides, inspect_artifact, is_one_pair=True)).outcomes
     trial = "Try waves_per_eu=1 (compiled, no time predicted): registers no longer spill, 532 → 0 B per thread."
     sentence = describe_outcome(replace(outcome, trials=(trial,)))
-    assert sentence == f"{outcome.sentence.removesuffix('.')}; t{trial[1:]}"
+    assert sentence == f"{outcome.change.sentence.removesuffix('.')}; t{trial[1:]}"
 
 
 def test_a_neutral_time_names_no_price_of_one_fact() -> None:
@@ -157,7 +157,7 @@ def test_a_neutral_time_names_no_price_of_one_fact() -> None:
     headline = change.headlines[0]
     change = replace(change, headlines=(headline._replace(fact=headline.fact._replace(price=0.8)),))
     sentences = [
-        KernelOutcome(change, PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")).sentence
+        replace(change, price=PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")).sentence
         for ratio in (0.99, 0.8)
     ]
     assert ["0.80× the predicted time (0.80× by this fact)" in sentence for sentence in sentences] == [False, True]

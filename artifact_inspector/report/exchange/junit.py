@@ -29,8 +29,7 @@ def junit_text(
         case = _case(suite, change.left)
         failures = change.failures(effective_gates, is_strict=is_strict)
         if failures:
-            failing = change.failing_headline(failures, is_strict=is_strict)
-            message = "The code differs, but no fact does." if failing is None else failing.sentence
+            message = change.describe_failure(failures, is_strict=is_strict) or "The code differs, but no fact does."
             failure = ElementTree.SubElement(case, "failure", type=failures[0], message=_plain(message))
             failure.text = _plain("\n".join(describe_change(change)))
         elif change.degree is Degree.CHANGED:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.comparison.baseline import Baseline, BaselineKernel
+from artifact_inspector.comparison.baseline import Baseline, BaselineKernel, RecordedTime
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.cache import Artifact
@@ -20,7 +21,16 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
-from artifact_inspector.report.json._encoding import define_shape, encode, escape_text, hidden, named, narrowed, words
+from artifact_inspector.report.json._encoding import (
+    define_shape,
+    encode,
+    escape_text,
+    hidden,
+    named,
+    narrowed,
+    rounded,
+    words,
+)
 from artifact_inspector.report.json.comparison import (
     AmbiguousGroup,
     CategoryName,
@@ -39,6 +49,7 @@ define_shape(
         x.key, x.value, x.unit, narrowed(x.category, CategoryName), x.label, narrowed(x.step, words(*STEPS, "")),
     ),
 )  # fmt: skip
+define_shape(RecordedTime, lambda x: (x.launch, x.gpu, rounded(x.microseconds, 3), rounded(x.cycles, 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def _recorded_keys(x: RecordedKernelDocument) -> tuple[object, ...]:
     return (
         named("name", artifact.display_name), named("symbol", artifact.name), artifact.hash, x.kernel.source,
         artifact.target, artifact.triton_version, artifact.num_warps, artifact.num_stages, artifact.shared_bytes,
-        summary.signature, summary.tiles, summary.options, summary.steps, x.kernel.digests,
+        summary.signature, summary.tiles, summary.options, summary.steps, x.kernel.digests, x.kernel.times,
         named("facts", summary.rows), *hidden(x.kernel),
     )  # fmt: skip
 
@@ -79,6 +90,8 @@ class Checked:
     change: Change
     failures: tuple[GateName, ...]
     """The gates that fail for it."""
+    price: PairPrice | None
+    """The predicted times of the launch that got worst; null if the code is equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +105,8 @@ class CheckDocument(Document):
     """True if any change of a checked fact fails, not only a worse one."""
     gates: tuple[GateName, ...]
     """The gates that were checked."""
+    threshold: float
+    """Percent by which a predicted time may get longer."""
     failures: tuple[GateName, ...]
     """The gates that failed."""
     across: tuple[Axis, ...]
@@ -129,13 +144,18 @@ def baseline_text(records: Iterable[str]) -> Iterator[str]:
     yield tail
 
 
+def times_text(times: Sequence[RecordedTime]) -> str:
+    """The line of a record with its predicted times."""
+    return f'"times": {escape_text(_format_lines(encode(times), "      "))},'
+
+
 def recorded_text(kernel: BaselineKernel) -> str:
     """A record as part of a baseline."""
     return escape_text(_format_lines(encode(RecordedKernelDocument(kernel)), "    "))
 
 
 def check_document(
-    corpus: Corpus, gates: Sequence[str], baseline: Baseline, *, is_strict: bool = False
+    corpus: Corpus, gates: Sequence[str], baseline: Baseline, threshold: float, *, is_strict: bool = False
 ) -> CheckDocument:
     """The result of a check."""
     failures = corpus.failures(gates, is_strict=is_strict)
@@ -144,11 +164,14 @@ def check_document(
         passed=not failures,
         strict=is_strict,
         gates=tuple(gates),
+        threshold=threshold,
         failures=failures,
         across=across(corpus.matching),
         counts={degree: corpus.count(degree) for degree in Degree},
         by_category=corpus.by_category,
-        kernels=tuple(Checked(change, change.failures(gates, is_strict=is_strict)) for change in corpus.changes),
+        kernels=tuple(
+            Checked(change, change.failures(gates, is_strict=is_strict), change.price) for change in corpus.changes
+        ),
         gone=corpus.matching.left,
         new=corpus.matching.right,
         ambiguous=ambiguous(corpus.matching),
@@ -239,7 +262,16 @@ def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
     )
     digests = {_text(key): _text(value) for key, value in record["digests"].items()}
     source = None if record["source"] is None else _text(record["source"])
-    return BaselineKernel(artifact=artifact, summary=summary, digests=digests, source=source)
+    times = tuple(_parse_time(time) for time in record.get("times", ()))
+    return BaselineKernel(artifact=artifact, summary=summary, digests=digests, source=source, times=times)
+
+
+def _parse_time(time: Mapping[str, Any]) -> RecordedTime:
+    launch, (gpu, bottleneck) = time["launch"], (time[key] and _text(time[key]) for key in ("gpu", "bottleneck"))
+    if not isinstance(launch, dict) or not isinstance(launch.get("args"), dict):
+        raise TypeError("a recorded launch has no arguments")
+    microseconds, cycles = (time[key] and float(time[key]) for key in ("microseconds", "cycles"))
+    return RecordedTime(launch, gpu, microseconds, cycles, bottleneck)
 
 
 def _parse_row(row: Mapping[str, Any]) -> Row:

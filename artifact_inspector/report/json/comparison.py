@@ -70,7 +70,7 @@ define_shape(
         rounded(x.ratio, 3), rounded(x.left_cycles, 1), rounded(x.right_cycles, 1), x.left_bottleneck,
         x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem), x.bank_conflicts, x.left_overlap,
         x.right_overlap, rounded(x.left_microseconds, 3), rounded(x.right_microseconds, 3),
-        *hidden(x.facts, x.is_validated),
+        *hidden(x.facts, x.is_validated, x.same_within),
     ),
 )  # fmt: skip
 define_shape(
@@ -94,7 +94,7 @@ define_shape(
         x.left, x.right, x.degree, narrowed(x.categories, tuple[CategoryName, ...]), x.differences,
         present(x.pair).first_divergence, narrowed(x.direction, Sign), x.headline, x.facts,
         named("not_compared", x.notes), x.reason, null_if_empty(x.first_difference),
-        *hidden(x.compared_facts, x.pair, x.lines, x.headlines, x.explanation, x.problems),
+        *hidden(x.compared_facts, x.pair, x.lines, x.headlines, x.explanation, x.problems, x.price),
     ),
 )  # fmt: skip
 
@@ -237,7 +237,8 @@ def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
 
 define_shape(
     KernelOutcome, lambda x: (
-        named("name", x.change.right.artifact.display_name), narrowed(x.direction, Sign), x.headline, x.price,
+        named("name", x.change.right.artifact.display_name), narrowed(x.change.direction, Sign), x.change.headline,
+        narrowed(x.change.price, PairPrice | None),
         x.change.left, x.change.right, x.change.degree, x.change.facts, x.passes, x.remedies,
         x.trials, null_if_empty(x.untried), *hidden(x.change),
     ),
