@@ -6,25 +6,29 @@ Does not import typer, which would take a third of the time of a list whose fact
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCode, Selection
-from artifact_inspector.cli._loading import has_facts, make_timing_reader, open_selected, source_reader
+from artifact_inspector.cli._loading import OpenedKernels, has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kept_diagnosis import attach, read_kept_diagnoses
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
+from artifact_inspector.files.artifact import Artifact, Problem
+from artifact_inspector.files.autotuning import read_autotune_results
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.kernel_rows import kernel_cells
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.hardware.targets import Target
+    from artifact_inspector.model import Stage
 
 
 def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> None:
@@ -51,23 +55,19 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         view_row(kernel)
 
     shown = view_diagnosed if diagnoses else view_row
-    inspected = opened.inspect(shown if is_list else None, index=not view.no_index, packs=packs)
-    if stages or view.region is not None:
-        inspected = (narrow(kernel, stages, view.region) for kernel in inspected)
-    kernels = _select_kernels(inspected, view)
     if view.json and not view.ir:
-        kernels_have_facts = _write_document(cache, kernels, other_targets, compiles=is_story)
+        kernels_have_facts = _write_document(opened, view, stages, compiles=is_story)
     else:
-        kernels = list(kernels)
+        kernels = list(_select_kernels(opened, view, stages, shown if is_list else None, packs=packs))
         if view.ir:
             _list_region(kernels, opened.disassemble, view)
         elif is_story:
             is_full = view.full or bool(stages)
             _print_story(cache, kernels[0], other_targets, is_full=is_full, is_one_region=view.region is not None)
         else:
-            is_sorted = view.newest or view.sort is not None
-            timings = make_timing_reader(cache)
+            timings = make_timing_reader(cache, read_autotune_results(cache))
             is_narrowed = selection.name is not None
+            is_sorted = view.newest or view.sort is not None
             report = CacheReport(
                 cache, kernels, is_narrowed, other_targets, view.limit, is_sorted, view.legend, timings
             )
@@ -96,47 +96,54 @@ def _print_story(
         is_full=is_full,
         is_one_region=is_one_region,
         source_readers=source_reader,
-        timings=make_timing_reader(cache)(kernel),
+        timings=make_timing_reader(cache, read_autotune_results(cache))(kernel),
     )
     print_report(story)
 
 
-def _write_document(
-    cache: Cache, kernels: Iterable[KernelFacts], other_targets: tuple[Target, ...], *, compiles: bool
-) -> list[bool]:
+def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[Stage], *, compiles: bool) -> list[bool]:
     """Write the JSON of some kernels; return for each whether anything about it could be read.
 
     Args:
         compiles: also compile each kernel for the other targets.
     """
+    from artifact_inspector.api.kept_values import kept_values
     from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
-    from artifact_inspector.report.json.cache import write_cache
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.cache import KernelPart, kernel_document, kernel_text, write_cache
 
-    kernels_have_facts: list[bool] = []
-
-    def record_kernel(kernel: KernelFacts) -> KernelFacts:
-        kernels_have_facts.append(has_facts(kernel))
-        return kernel
+    cache, encoding, other_targets = opened.cache, sys.stdout.encoding, parse_targets(view.on or ())
+    tunings = read_autotune_results(cache)
+    timings = make_timing_reader(cache, tunings)
 
     def recompile(kernel: KernelFacts) -> tuple[RetargetedKernel, ...]:
         return compile_for_targets(kernel, other_targets) if compiles else ()
 
-    encoding = sys.stdout.encoding
-    timings = make_timing_reader(cache)
-    write_cache(
-        cache,
-        map(record_kernel, kernels),
-        other_targets,
-        encoding,
-        lambda text: write(text, sys.stdout),
-        recompile,
-        timings,
-    )
-    return kernels_have_facts
+    def compute(artifacts: Sequence[Artifact]) -> Iterator[KernelPart]:
+        for kernel in _select_kernels(replace(opened, artifacts=artifacts), view, stages):
+            document = kernel_document(kernel, other_targets, recompile(kernel), timings(kernel))
+            yield KernelPart(has_facts(kernel), kernel.problems, kernel_text(document, encoding))
+
+    def state_of(artifact: Artifact) -> str:
+        return f"{as_text(artifact, encoding)}{encoding} {sorted(artifact.constants.items())} {artifact.is_assembled}"
+
+    filters = (view.finding, view.verdict, view.severity, stages, view.region)
+    narrows = any(filters) or view.newest or view.sort or other_targets or tunings
+    keeps = not (narrows or opened.disassemble or view.no_index)
+    open_index = index_opener(lambda notice: None) if keeps else None  # reading facts reports what is wrong with it
+    values = kept_values(opened.artifacts, b"document", state_of, compute, open_index)
+    kernels = (KernelPart(is_known, [Problem(*x) for x in problems], text) for is_known, problems, text in values)
+    # whose text holds no command of a CI system
+    return write_cache(cache, kernels, encoding, lambda text: write(text, sys.stdout, commands=True))
 
 
-def _select_kernels(kernels: Iterable[KernelFacts], view: ListOptions) -> Iterable[KernelFacts]:
+def _select_kernels(
+    opened: OpenedKernels, view: ListOptions, stages: Sequence[Stage], shown: View | None = None, *, packs: bool = False
+) -> Iterable[KernelFacts]:
     """The requested kernels in the requested order."""
+    kernels: Iterable[KernelFacts] = opened.inspect(shown, index=not view.no_index, packs=packs)
+    if stages or view.region is not None:
+        kernels = (narrow(kernel, stages, view.region) for kernel in kernels)
     sort = "time" if view.newest else view.sort
     filters = {"--finding": view.finding, "--verdict": view.verdict, "--severity": view.severity}
     active_filters = [option for option, values in filters.items() if values]

@@ -19,7 +19,7 @@ from artifact_inspector.facts.kernel import KernelFacts, View
 from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
 from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
-from artifact_inspector.files.autotuning import EntryTiming, entry_timings, read_autotune_results
+from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming, entry_timings
 from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import SourceLineReader, source_line_reader
@@ -267,9 +267,10 @@ def cached_lookup(
     return ReadOptions(disassemble, index_opener(notice) if index else None, progress=progress)
 
 
-def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTiming, ...]]:
+def make_timing_reader(
+    cache: Cache, tunings: Sequence[AutotuneResult]
+) -> Callable[[KernelFacts], tuple[EntryTiming, ...]]:
     """A function that returns the times that Triton's autotuner stored for a kernel of this cache."""
-    tunings = read_autotune_results(cache)
 
     def read_timings(kernel: KernelFacts) -> tuple[EntryTiming, ...]:
         if not tunings:

@@ -105,7 +105,7 @@ def _format_of(path: Path) -> str:
 
 def _read_baseline(path: Path, name: str | None) -> Baseline:
     from artifact_inspector.files.reader import read_user_text
-    from artifact_inspector.report.json.baseline import parse_baseline
+    from artifact_inspector.report.json.baseline_reading import parse_baseline
 
     try:
         text = read_user_text(path)

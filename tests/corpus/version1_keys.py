@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from artifact_inspector.report.json.baseline import upgrade_document
+from artifact_inspector.report.json.baseline_reading import upgrade_document
 
 _OCCUPANCY: Mapping[str, str] = {"warps_at_most": "max_warps"}
 

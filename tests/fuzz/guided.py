@@ -101,7 +101,7 @@ def _argument_reader() -> Reader:
 
 
 def _baseline_reader() -> Reader:
-    from artifact_inspector.report.json.baseline import parse_baseline
+    from artifact_inspector.report.json.baseline_reading import parse_baseline
 
     return _refusing(lambda text: parse_baseline(text, "baseline.json"))
 

@@ -22,7 +22,8 @@ from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.index import Index
-from artifact_inspector.report.json.baseline import baseline_text, parse_baseline, recorded_text
+from artifact_inspector.report.json.baseline import baseline_text, recorded_text
+from artifact_inspector.report.json.baseline_reading import parse_baseline
 from artifact_inspector.vocabulary.rows import summarise
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"

@@ -35,7 +35,7 @@ from artifact_inspector.model.limits import NESTING
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
-from artifact_inspector.report.json.cache import cache_document, write_cache
+from artifact_inspector.report.json.cache import KernelPart, cache_document, kernel_document, kernel_text, write_cache
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 
@@ -437,9 +437,25 @@ def test_a_streamed_document_is_the_whole_one(some: Path, tmp_path: Path) -> Non
         found = open_cache(name)
         kernels = [inspection.inspect_artifact(entry) for entry in found.entries]
         pieces: list[str] = []
-        write_cache(found, iter(kernels), (), "utf-8", pieces.append)
+        texts = (KernelPart(True, x.problems, kernel_text(kernel_document(x), "utf-8")) for x in kernels)
+        write_cache(found, texts, "utf-8", pieces.append)
         assert "".join(pieces) == as_text(cache_document(found, kernels), "utf-8")
         json.loads("".join(pieces))
+
+
+def test_a_kept_document_follows_directories_and_encodings(
+    some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(INDEX_VARIABLE, "")
+    cache = tmp_path / "cache"
+    shutil.copytree(next(some.rglob("*.ttir")).parent, cache / "first")
+    for rename, charset in (("first", "utf-8"), ("second", "utf-8"), ("über", "utf-8"), ("über", "ascii")):
+        next(cache.iterdir()).rename(cache / rename)
+        runner = CliRunner(charset=charset)
+        kept = [runner.invoke(app, [str(cache), "--json"]).stdout for _ in range(2)]
+        assert kept == [runner.invoke(app, [str(cache), "--json", "--no-index"]).stdout] * 2
+        assert json.loads(kept[0])["kernels"][0]["directory"] == rename
 
 
 @pytest.mark.parametrize("words", ["", "findings", "matrix", "baseline", "diff", "check", "--json"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
@@ -460,22 +460,28 @@ class WatchedDocument(Document):
     kernel: KernelDocument
 
 
+class KernelPart(NamedTuple):
+    """One kernel of a document of a cache."""
+
+    has_facts: bool
+    """Whether anything about it could be read."""
+    problems: Sequence[Problem]
+    text: str
+    """As its part of the document."""
+
+
+def kernel_text(document: KernelDocument, encoding: str | None) -> str:
+    """A kernel as its part of the document of a cache, for a stream of that encoding."""
+    return as_text(document, encoding).rstrip("\n").replace("\n", "\n    ")
+
+
 def write_cache(
-    cache: Cache,
-    kernels: Iterable[KernelFacts],
-    others: Sequence[Target],
-    encoding: str | None,
-    write: Callable[[str], None],
-    elsewhere: Callable[[KernelFacts], Sequence[RetargetedKernel]] = lambda kernel: (),
-    timings: Callable[[KernelFacts], Sequence[EntryTiming]] = lambda kernel: (),
-) -> None:
+    cache: Cache, kernels: Iterable[KernelPart], encoding: str | None, write: Callable[[str], None]
+) -> list[bool]:
     """Write what `cache_document` says as text, each kernel as soon as it is there, so that none is kept.
 
-    Args:
-        others: further targets to give the occupancy for.
-        encoding: of the stream that it is written to.
-        elsewhere: compiles a kernel for these.
-        timings: what Triton's autotuner timed of a kernel.
+    Returns:
+        For each kernel whether anything about it could be read.
     """
 
     def around(problems: Iterable[Problem]) -> tuple[str, str]:
@@ -483,11 +489,13 @@ def write_cache(
         return head + key, tail
 
     problems: list[Problem] = []
+    kernels_have_facts: list[bool] = []
     start = around(())[0]
     for kernel in kernels:
-        text = as_text(kernel_document(kernel, others, elsewhere(kernel), timings(kernel)), encoding).rstrip("\n")
-        write("\n    ".join([start, *text.split("\n")]))
+        write(f"{start}\n    {kernel.text}")
         problems += kernel.problems
+        kernels_have_facts.append(kernel.has_facts)
         start = ","
     head, tail = around(problems)
-    write(f"\n  {tail}" if start == "," else head + tail)
+    write(f"\n  {tail}" if kernels_have_facts else head + tail)
+    return kernels_have_facts

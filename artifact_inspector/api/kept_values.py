@@ -1,0 +1,68 @@
+"""Values that are computed from the facts of a kernel, one for each kernel, kept in the index.
+
+Neither the facts nor the values of all kernels are in memory at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from artifact_inspector.files.artifact import Artifact
+from artifact_inspector.files.digests import FilesSnapshot, index_key, snapshot_files
+from artifact_inspector.files.index import Index
+
+_PER_ACCESS = 64
+"""Values that are read from the index, or written to it, together."""
+
+
+def kept_values(
+    artifacts: Sequence[Artifact],
+    purpose: bytes,
+    state_of: Callable[[Artifact], str],
+    compute: Callable[[Sequence[Artifact]], Iterator[object]],
+    open_index: Callable[[], Index] | None,
+) -> Iterator[Any]:
+    """The value of each kernel as parsed JSON, in order.
+
+    Args:
+        purpose: separates values of different kinds.
+        state_of: all that a value depends on besides the kernel's files.
+        compute: the values of some kernels, one after the other.
+        open_index: opens the index that keeps values; None to keep none.
+    """
+    if open_index is None:
+        yield from compute(artifacts)
+        return
+    snapshots = [snapshot_files(artifact) for artifact in artifacts]
+
+    def key_of(artifact: Artifact, snapshot: FilesSnapshot) -> bytes:
+        return index_key(snapshot.digest + state_of(artifact).encode(errors="surrogatepass"), purpose)
+
+    keys = [snapshot and key_of(artifact, snapshot) for artifact, snapshot in zip(artifacts, snapshots, strict=True)]
+    with open_index() as index:
+        known = index.find(key for key in keys if key is not None)
+    stored, fresh = dict[bytes, bytes](), dict[bytes, bytes]()
+    computed = compute([artifact for artifact, key in zip(artifacts, keys, strict=True) if key not in known])
+    for at, (artifact, snapshot, key) in enumerate(zip(artifacts, snapshots, keys, strict=True)):
+        if key in known and key not in stored:
+            with open_index() as index:
+                stored = index.get(x for x in keys[at : at + _PER_ACCESS] if x in known)
+        if key is not None and key in stored:
+            yield json.loads(stored[key])
+            continue
+        value = next(computed) if key not in known else next(compute([artifact]))
+        if key is not None and snapshot is not None and snapshot.is_current(artifact):
+            fresh[key] = json.dumps(value).encode()
+        if len(fresh) >= _PER_ACCESS:
+            _store(fresh, open_index)
+        yield value
+    next(computed, None)  # which lets it store what it keeps
+    _store(fresh, open_index)
+
+
+def _store(fresh: dict[bytes, bytes], open_index: Callable[[], Index]) -> None:
+    with open_index() as index:
+        index.put(fresh)
+    fresh.clear()
