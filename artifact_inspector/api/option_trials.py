@@ -1,8 +1,8 @@
-"""Changes of options and tiles with which a kernel compiles to something better, where no time is predicted."""
+"""Changes of options and tiles, and a later release, with which a kernel compiles to something better."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version as installed
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from artifact_inspector.comparison.corpus import compare_candidates
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.compiling import KernelRequest, compile_kernels
 from artifact_inspector.compiling.ask.request import ConstantText
 from artifact_inspector.diagnosis.cause import CauseKind
@@ -19,7 +20,7 @@ from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_change
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.model import Consequence
+from artifact_inspector.model import Consequence, TritonVersion
 from artifact_inspector.vocabulary.fact import Sign
 
 MOST_CHANGES = 8
@@ -75,3 +76,40 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     for _, _, change, headline in sorted(better, key=lambda row: row[:2])[:MOST_TRIALS]:
         settings = " ".join(f"{name}={value}" for name, value in change.items())
         yield f"Try {settings} (compiled, no time predicted): {headline.phrase}."
+
+
+def try_release(
+    artifact: Artifact,
+    worse: FactPair,
+    kernel: str | None,
+    directory: Path,
+    predict: Callable[[Artifact], PairPrice | None],
+) -> Iterator[str]:
+    """Compiles a kernel again, from its source, with the installed release, if that is a later one and does better.
+
+    Args:
+        worse: the fact that got worse, which a release reverses if no time is predicted.
+        kernel: `FILE.py:KERNEL`, for a kernel that is not part of this package.
+        directory: cache directory to compile into.
+        predict: the predicted times of a launch of the kernel and of the new entry; None without a launch.
+
+    Raises:
+        UsageError: it is not recorded how the kernel was compiled.
+        CompileError: Triton is not usable.
+    """
+    own, version = TritonVersion(installed("triton")), artifact.triton_version
+    if version is None or not version.is_exact or own.numbers <= version.numbers:
+        return
+    record = recorded_compile(artifact)
+    path = record.resolve_kernel_path(artifact.display_name, kernel)
+    request = KernelRequest(path, record.types, record.constants, record.options, is_untrusted=True)
+    (result,) = compile_kernels([request], [record.target], directory)
+    if result.directory is None:
+        return
+    (entry,) = (entry for entry in open_cache(directory).entries if entry.directory == result.directory.name)
+    change = compare_candidates(Candidate(artifact), Candidate(entry), inspect_artifact).with_price(predict(entry))
+    ratio = None if change.price is None else change.price.ratio
+    reversed_facts = {fact.key for fact in change.facts if fact.direction is Sign.BETTER}
+    if change.direction is Sign.BETTER and change.headline is not None and (ratio or worse.key in reversed_facts):
+        time = "compiled, no time predicted" if ratio is None else f"{ratio:.2f}× the predicted time"
+        yield f"Try Triton {own} ({time}): {change.headline.phrase}."

@@ -36,7 +36,7 @@ REMEDY_SECONDS = 30.0
 """Time for the remedies of one kernel."""
 WHY_SECONDS = 120.0
 """Elapsed time for all that `--why` does for one kernel."""
-STEPS_OF_WHY = ("the pass", "remedies", "options")
+STEPS_OF_WHY = ("the pass", "a later release", "remedies", "options")
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 
 
@@ -190,10 +190,12 @@ def _explain(
             yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
         except InspectorError as error:
             yield {"passes": (f"no pass was found: {error.message}",)}
+        later = _try_release(left, right, headline.fact, roots, launch, source)
+        yield {"trials": later}
         searched = _search_remedies(left, right, roots, launch, source)
         yield searched
         if not searched.get("remedies"):
-            trials = (*_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
+            trials = (*later, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
             yield {"trials": trials, "untried": "" if trials else searched["untried"]}
 
     results, is_complete = collect_within(seconds, explain)
@@ -238,6 +240,35 @@ def _search_remedies(
     except InspectorError as error:
         return {"remedies": (), "untried": f"No remedy was tried: {error.message}"}
     return {"remedies": search.remedies, "untried": search.reason}
+
+
+def _try_release(
+    left: Artifact, right: Artifact, worse: FactPair, roots: Sequence[Path], launch: Path | None, source: str | None
+) -> tuple[str, ...]:
+    """The installed release as a remedy of a kernel that an older one compiled; empty if it does not help."""
+    from artifact_inspector.api.option_trials import try_release
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
+    from artifact_inspector.cli._launches import read_launch_file
+    from artifact_inspector.cli._loading import make_disassembler
+    from artifact_inspector.errors import InspectorError
+    from artifact_inspector.files.scratch import scratch_directory
+
+    def predict(entry: Artifact) -> PairPrice | None:
+        request = None if launch is None else read_launch_file(launch)[0]
+        with suppress(UsageError):
+            pair = find_pair_launch(left, right, roots) if request is None else None
+            request = request if pair is None else pair[1]
+        if request is None:
+            return None
+        disassemble = make_disassembler([right, entry], None, sass=True)
+        return predict_pair(right, entry, request, disassemble, has_overlap=False)
+
+    try:
+        with scratch_directory() as scratch:
+            kernel = source if _KERNEL_FILE.fullmatch(source or "") else None
+            return tuple(try_release(right, worse, kernel, Path(scratch), predict))
+    except InspectorError:
+        return ()
 
 
 def _try_changes(artifact: Artifact, worse: FactPair, source: str | None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ class KernelOutcome:
     remedies: tuple[Remedy, ...] = ()
     """Changes that lower the predicted time of the new kernel, the largest gain first; empty unless requested."""
     trials: tuple[str, ...] = ()
-    """Options with which the new kernel compiles to something better, where no time is predicted."""
+    """A later release, and options if no time is predicted, with which the new kernel compiles to something better."""
     untried: str = ""
     """Why there is no remedy; empty if there is one, or none was requested."""
 

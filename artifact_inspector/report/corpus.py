@@ -374,8 +374,8 @@ def describe_outcome(outcome: KernelOutcome) -> str:
         cause or "The code differs, but no fact does.",
         *(() if change.price is None else change.price.phrases),
         *outcome.passes,
-        *([f"try {', '.join(tries)}"] if tries else []),
         *outcome.trials,
+        *([f"try {', '.join(tries)}"] if tries else []),
         *filter(None, [outcome.untried]),
     )
     return "; ".join((first.rstrip("."), *(f"{text[:1].lower()}{text[1:]}".rstrip(".") for text in others))) + "."

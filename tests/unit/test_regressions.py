@@ -7,17 +7,22 @@ import shlex
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from saved import FIXTURES, ROOT, saved
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
+from artifact_inspector.api import option_trials
+from artifact_inspector.api.option_trials import try_release
 from artifact_inspector.comparison.corpus import compare_corpora
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import find_regressions
 from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.records import MANIFEST
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import RegressReport, describe_outcome
 from artifact_inspector.vocabulary.fact import Sign
@@ -172,3 +177,29 @@ def test_kernels_with_one_sentence_are_listed_together() -> None:
     name = regressions.outcomes[0].change.right.artifact
     assert f"the same in {name.display_name} {name.hash[:6]}, " in text
     assert " 2 more" in text  # 1 + 12 are named
+
+
+@pytest.mark.parametrize(
+    ("own", "ratio", "sentence"),
+    [
+        ("3.9.0", None, "Try Triton 3.9.0 (compiled, no time predicted): no more reduction across warps"),
+        ("3.9.0", 0.7, "Try Triton 3.9.0 (0.70× the predicted time): no more reduction across warps"),
+        ("3.9.0", 1.1, ""),
+        ("3.6.0", None, ""),
+    ],
+)
+def test_a_later_release_that_compiles_to_something_better_is_a_remedy(
+    releases: Path, monkeypatch: pytest.MonkeyPatch, own: str, ratio: float | None, sentence: str
+) -> None:
+    """The kernel that 3.5.1 compiled stands for the one of the installed release."""
+    good, bad = sorted(open_cache(releases).entries, key=lambda entry: str(entry.triton_version))
+    row = {"place": "colmax.py:colmax", "kernel": "colmax", "target": "sm_90", "directory": bad.directory}
+    (releases / MANIFEST).write_text(json.dumps({"schema_version": 1, "entries": [row], "launches": []}))
+    result = SimpleNamespace(directory=releases / good.directory)
+    monkeypatch.setattr(option_trials, "installed", lambda name: own)
+    monkeypatch.setattr(option_trials, "compile_kernels", lambda *arguments: [result])
+    worse = compare_corpora([good], [bad], inspect_artifact, is_one_pair=True).changes[0].headline
+    assert worse is not None
+    price = None if ratio is None else PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")
+    trials = list(try_release(bad, worse.fact, f"{ROOT}/colmax.py:colmax", releases, lambda entry: price))
+    assert [trial[: len(sentence)] for trial in trials] == [sentence] * bool(sentence)
