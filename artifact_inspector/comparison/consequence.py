@@ -58,10 +58,15 @@ def _worst_rule(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for the most important; an exchange that both have comes after occupancy, its accesses last."""
+    """0 for the most important; an exchange that both have comes after occupancy, its accesses last.
+
+    Fewer spills come after a lost pipeline or matrix unit: one stage less takes fewer registers, and more time.
+    """
     consequence = consequence_of(fact)
     if is_small_spill(fact):
         return Consequence.OCCUPANCY.rank
+    if consequence is Consequence.SPILLS and fact.direction is Sign.BETTER:
+        return Consequence.OPERANDS.rank
     if fact.key in SHARED_ACCESSES:
         return Consequence.OTHER.rank
     is_common = consequence is Consequence.EXCHANGE and fact.state is not State.ONE_SIDED

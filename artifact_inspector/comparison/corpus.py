@@ -53,7 +53,6 @@ class Degree(Enum):
     """The two have no kind of file in common, and no common fact differs."""
 
 
-_RANK_OF_FEWER_SPILLS = Consequence.OPERANDS.rank
 TIME = "time"
 GATES = (TIME, *CATEGORIES, "code", "gone", "new", "any")
 """What a comparison can fail on: a predicted time, a category of facts, any code, a missing or new kernel, any."""
@@ -115,15 +114,9 @@ class Change:
 
     @property
     def worse_facts(self) -> tuple[FactPair, ...]:
-        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs.
-
-        Fewer spills outweigh no lost pipeline or matrix unit: one stage less takes fewer registers, and more time.
-        """
+        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs."""
         better = [rank_of(fact) for fact in self.facts if fact.direction is Sign.BETTER and not is_minor(fact)]
-        best = min(
-            (_RANK_OF_FEWER_SPILLS if rank == Consequence.SPILLS.rank else rank for rank in better),
-            default=Consequence.OTHER.rank,
-        )
+        best = min(better, default=Consequence.OTHER.rank)
         worse = [fact for fact in self.facts if fact.direction is Sign.WORSE and not is_minor(fact)]
         return tuple(fact for fact in worse if rank_of(fact) <= best)
 

@@ -24,7 +24,7 @@ from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_change
 from artifact_inspector.report.diff import PairReport, side_labels
 from artifact_inspector.report.kernel_report import KernelReport
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 
 
 def a_fact(key: str, category: str, left: Value, right: Value) -> FactPair:
@@ -216,3 +216,10 @@ def test_a_comparison_says_which_loop_of_its_tables_is_which_line() -> None:
     pair = compare_kernels(*(saved(f"3.6.0/{x}/tma_warp_specialized").facts for x in ("sm_90", "sm_100")))
     (row,) = [line for line in to_text(PairReport(pair), 160).splitlines() if line.startswith("loops ")]
     assert row.split() == ["loops", "loop1:", "loop@18", "="]
+
+
+def test_fewer_spills_come_after_a_lost_pipeline() -> None:
+    """One stage less takes fewer registers, and more time."""
+    spills = a_fact("spills", "spills", 140, 0)._replace(direction=Sign.BETTER)
+    worse = a_fact("spills", "spills", 0, 140)._replace(direction=Sign.WORSE)
+    assert rank_of(worse) < Consequence.DRAIN.rank < rank_of(spills)
