@@ -42,6 +42,8 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
         depths = {wait_effect(step, pipe_of(step))[1] for step in waits}
         if depths == {0}:
             reason = "the pipeline drains: every iteration waits until no copy is in flight; raise num_stages"
+            share = model.share_without_latency(is_ahead=True)
+            weight = 1.0 if share is None else share
             yield Attribution(CauseKind.DRAINED_PIPELINE, line, share, weight, reason)
     elif not model.is_amd or not _is_pipelined(model):
         if share is not None and not model.operations.multiplies_at(line):
@@ -59,7 +61,7 @@ def _share_of_copies(model: LaunchModel, loads: Sequence[ProgramStep]) -> float:
     lines = {step.source_place for step in loads}
     stores = [s.index for s in model.steps if s.kind in ("shared_store", "matrix_store") and s.source_place in lines]
     copied = without_work(model.sample, dict.fromkeys(stores, 0.0))
-    return model.share_of(copied, hidden={step.index for step in loads}) or 0.0
+    return model.share_of(copied, hidden={step.index for step in loads}, is_ahead=True) or 0.0
 
 
 def _loads_of_address(operations: SourceOperations, line: str) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
@@ -21,7 +22,6 @@ from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import WARP_SIZE, CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
-from artifact_inspector.execution.timing.latency_walk import StepCost
 from artifact_inspector.execution.timing.launch_time import (
     at_clock,
     launch_clock,
@@ -62,18 +62,23 @@ class TimeModel:
         default_factory=list, init=False, compare=False, repr=False
     )
 
-    def score(self, sample: LaunchSample, *, resident: int | None = None, hidden: Collection[int] = ()) -> float:
+    def score(
+        self, sample: LaunchSample, *, resident: int | None = None, hidden: Collection[int] = (), is_ahead: bool = False
+    ) -> float:
         """Cycles of a launch.
 
         Args:
             sample: of the launch, perhaps without some work.
             resident: resident CTAs per multiprocessor; None for those of the kernel.
             hidden: loads whose latency is hidden.
+            is_ahead: whether nothing waits for the transfer of their bytes either, as in a deep pipeline.
         """
         if not hidden and resident in (None, self.resident_ctas):
             return self._score(sample)[0]
         costs = self._costs(sample)
-        costs = replace(costs, step_costs=_without_latency(costs, hidden))
+        latency = -inf if is_ahead else 0.0
+        of_hidden = {at: cost._replace(latency_cycles=latency) for at, cost in costs.step_costs.items() if at in hidden}
+        costs = replace(costs, step_costs={**costs.step_costs, **of_hidden})
         return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
 
     def terms(self, sample: LaunchSample) -> Mapping[str, float]:
@@ -161,10 +166,10 @@ class LaunchModel:
             step.source_place in self.unrolled_lines and step.index in self.visits
         )
 
-    def share_without_latency(self) -> float | None:
+    def share_without_latency(self, **options: Any) -> float | None:
         """Share of the time that is saved if loads of loops had no latency beyond the transfer of their bytes."""
         loads = [step for step in self.steps if step.kind in ("global_load", "copy", "tensor_load")]
-        return self.share_of(self.sample, hidden={step.index for step in loads if self.is_in_loop(step)})
+        return self.share_of(self.sample, hidden={step.index for step in loads if self.is_in_loop(step)}, **options)
 
     def share_of(self, sample: LaunchSample, **options: Any) -> float | None:
         """Share of the time that another sample saves; None if times are not predicted."""
@@ -347,13 +352,6 @@ def _copy_counters(counters: StepCounters) -> StepCounters:
     copied = StepCounters(counters.step_count, counters.step_limit)
     copied.add(counters, 0, None)  # type: ignore[arg-type]  # the step only names a limit that is not reached
     return copied
-
-
-def _without_latency(costs: CtaCosts, hidden: Collection[int]) -> dict[int, StepCost]:
-    return {
-        index: cost._replace(latency_cycles=0.0) if index in hidden else cost
-        for index, cost in costs.step_costs.items()
-    }
 
 
 def _unrolled_lines(

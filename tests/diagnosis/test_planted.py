@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ import pairs
 import pytest
 import seventh_pairs
 import sixth_pairs
+import tenth_pairs
 import unseen_pairs
 
 from artifact_inspector.api.advice import assume_launches, headline
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.diagnosis.launch_model import model_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
@@ -194,6 +197,31 @@ def test_every_problem_of_the_eighth_set_is_named_at_its_line(name: str, tmp_pat
         assert plant.causes[0].kind.value in expected.kinds, plant.summary
     named = [one.kind.value for one in twin.causes[:1]]
     assert set(named).isdisjoint(expected.kinds) or (name == "eighths" and "(2% of" in twin.summary), twin.summary
+
+
+class _Tenth:
+    FILE, PAIRS = tenth_pairs.FILE, tenth_pairs.pairs_on("sm_90")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", sorted({*_Tenth.PAIRS} - {"fir", "traces", "layers", "peaks", "median", "city"}))
+def test_every_problem_of_the_tenth_set_is_named_first(name: str, tmp_path: Path) -> None:
+    _check_pair(name, "sm_90", tmp_path, _Tenth)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "stages"), [("complex", 4), ("logsumexp", 4)])
+def test_the_share_of_a_shallow_pipeline_is_what_more_stages_save(name: str, stages: int, tmp_path: Path) -> None:
+    expected, plant, _ = _Tenth.PAIRS[name]
+    deeper = replace(plant, options={**plant.options, "num_stages": stages})
+    candidates = pairs.compile_variants([plant, deeper], "sm_90", tmp_path, _Tenth.FILE)
+    disassemble = make_disassembler([one.artifact for one in candidates], None, sass=True)
+    before, after = (model_launch(one, disassemble).cycles for one in candidates)
+    first = diagnose(candidates[0], disassemble).causes[0]
+    assert first.kind.value in expected
+    assert before
+    assert after
+    assert first.share == pytest.approx(1 - after / before, abs=0.05)
 
 
 @pytest.mark.parametrize("name", thin_out(fresh_pairs.CLEAN, ()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from artifact_inspector.execution.timing.control_codes import ControlCode
@@ -26,6 +28,19 @@ def test_a_cta_by_itself_takes_as_long_as_its_walk() -> None:
     controls, costs = zip(*steps, strict=True)
     walk = walk_cta(range(4), controls, dict(enumerate(costs)), 1, 0)
     assert made(steps).run(1, 1) == walk.cycles
+
+
+def test_nothing_waits_for_a_load_that_runs_far_ahead_but_its_transfer_takes_as_long() -> None:
+    of_l2 = (LOAD[0], LOAD[1]._replace(l2_cycles=100.0))
+    ahead = (LOAD[0], of_l2[1]._replace(latency_cycles=-inf))
+    cycles = []
+    for load in (of_l2, ahead):
+        controls, costs = zip(load, USE, strict=True)
+        cycles.append(walk_cta(range(2), controls, dict(enumerate(costs)), 1, 0).cycles)
+    # 1 + 100 + 400 cycles until the load is done, then 200; else the use starts after the issue of the load
+    assert cycles == [501 + 200, 1 + 200]
+    controls, costs = zip(ahead, PLAIN, strict=True)
+    assert walk_cta(range(2), controls, dict(enumerate(costs)), 1, 0).cycles == 101
 
 
 def test_each_slot_is_used_again_when_its_cta_ends() -> None:
