@@ -50,7 +50,7 @@ def check_launch(
     launch = replace(launch, arguments={name: integers_of(value) for name, value in launch.arguments.items()})
     checks_alignment = loaded.initial_state is None
     log = AccessLog(launch, checks_alignment=checks_alignment)
-    run = simulate_launch(loaded, launch, limit=steps, observer=log)
+    run = simulate_launch(loaded, launch, limit=steps, observer=log, counts_requests=False)
     undecided = [*_describe_unknown(run)]
     problems = [*find_out_of_bounds(run), *find_misaligned(log, run), *find_diverged_warps(run)]
     suspects = find_suspects(run, log)
@@ -90,7 +90,8 @@ def _ignores_values(run: SimulatedLaunch, steps: int) -> bool:
         for name, argument in run.launch.arguments.items()
     }
     ctas = np.unique([0, run.launch.ctas - 1])
-    blank = simulate_launch(run.loaded, replace(run.launch, arguments=arguments), limit=steps, ctas=ctas)
+    blank_launch = replace(run.launch, arguments=arguments)
+    blank = simulate_launch(run.loaded, blank_launch, limit=steps, ctas=ctas, counts_requests=False)
     return not blank.unfinished and not blank.counters.missing_inputs
 
 
@@ -117,7 +118,7 @@ def _spacing_of(launch: KernelLaunch) -> int:
 def _compare_ctas(run: SimulatedLaunch, suspects: list[str], steps: int) -> tuple[list[MemoryProblem], list[str]]:
     """Races in some tensors, from a second run that records intervals; and what remains undecided."""
     log = AccessLog(run.launch, suspects, checks_alignment=False)
-    second_run = simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    second_run = simulate_launch(run.loaded, run.launch, limit=steps, observer=log, counts_requests=False)
     subject = f"races in {', '.join(suspects)}"
     if not log.is_complete:
         return [], [f"{subject}: too many accesses to compare"]

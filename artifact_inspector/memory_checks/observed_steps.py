@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from artifact_inspector.execution.sass.tma import SHARED_WINDOW
 from artifact_inspector.execution.sass.warpgroup_products import operand_units
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement, parse_statement
 from artifact_inspector.memory_checks.mbarriers import Mbarriers
-from artifact_inspector.memory_checks.shared_state import CAPACITY, TENSOR_COLUMNS, AsyncKind, SharedState
+from artifact_inspector.memory_checks.shared_state import CAPACITY, LARGEST_CELL, TENSOR_COLUMNS, AsyncKind, SharedState
 
 _Lanes: TypeAlias = NDArray[np.int64]
 _Run: TypeAlias = Callable[[Machine], "bool | None"]
@@ -41,16 +42,23 @@ _ZERO_COUNT = 1 << 20
 """An mbarrier counts up to this; its arrivals are encoded as the difference."""
 
 
+class CtasDiffer(Exception):  # noqa: N818 - no error: each CTA is then observed separately
+    """CTAs that are observed together do not behave alike."""
+
+
 class StepWatch(AccessObserver):
-    """What the steps of one CTA's run observe.
+    """What the steps of one CTA's run observe, or of several that behave alike.
 
     Args:
-        threads: of the CTA.
+        threads: of each CTA.
         warp_size: lanes of a warp.
+        ctas: number of CTAs.
     """
 
-    def __init__(self, threads: int, warp_size: int) -> None:
-        self.warp_size = warp_size
+    observes_shared = True
+
+    def __init__(self, threads: int, warp_size: int, ctas: int = 1) -> None:
+        self.warp_size, self.ctas = warp_size, ctas
         self.state = SharedState(threads, warp_size)
         self.mbarriers = Mbarriers(self.state)
         self.copy_barriers: dict[int, int] = {}
@@ -64,14 +72,36 @@ class StepWatch(AccessObserver):
         """The warps of some threads."""
         return np.unique(threads // self.warp_size)
 
+    def threads_of(self, machine: Machine) -> _Lanes:
+        """The active threads, of each CTA.
+
+        Raises:
+            CtasDiffer: they differ.
+        """
+        if machine.rows != self.ctas:
+            raise CtasDiffer
+        return np.flatnonzero(self.common_row(machine.active_mask, machine.shape))
+
+    @staticmethod
+    def common_row(values: Any, shape: tuple[int, int]) -> NDArray[Any]:
+        """The row that all CTAs have in common.
+
+        Raises:
+            CtasDiffer: they differ.
+        """
+        row, *others = np.broadcast_to(values, shape)
+        if any(not np.array_equal(row, other) for other in others):
+            raise CtasDiffer
+        return row
+
     def read(self, machine: Machine, reader: Reader, threads: _Lanes) -> _Lanes | None:
         """An operand of some threads; None if it is unknown, which is noted."""
         value = machine.resolve_active(reader(machine))
         if isinstance(value, UnknownValue):
             self.missing_inputs[machine.step.index] = value.missing_inputs
             return None
-        values: _Lanes = broadcast_value(value, machine.shape)[0, threads]
-        return values
+        values: _Lanes = broadcast_value(value, machine.shape)[:, threads]
+        return self.common_row(values, values.shape)
 
     def read_word(self, machine: Machine, register: str, thread: int) -> int | None:
         """A register of one thread; None if it is unknown, which is noted."""
@@ -88,24 +118,23 @@ class StepWatch(AccessObserver):
 
 def observed(step: ProgramStep, watch: StepWatch) -> ProgramStep:
     """The step; if it is one of those, its run also informs the watch."""
-    for pattern, build in _BUILDERS:
-        if re.match(pattern, f"{step.opcode} "):
-            return replace(step, run=build(step, watch))
-    return step
+    build = _builder_of(step.opcode)
+    return step if build is None else replace(step, run=build(step, watch))
 
 
-def _observing(step: ProgramStep, observe: Callable[[Machine, _Lanes], None]) -> _Run:
+@cache
+def _builder_of(opcode: str) -> Callable[[ProgramStep, StepWatch], _Run] | None:
+    return next((build for pattern, build in _BUILDERS if re.match(pattern, f"{opcode} ")), None)
+
+
+def _observing(step: ProgramStep, watch: StepWatch, observe: Callable[[Machine, _Lanes], None]) -> _Run:
     """The run of a step, before which the watch observes its active threads."""
 
     def run(machine: Machine) -> bool | None:
-        observe(machine, _threads_of(machine))
+        observe(machine, watch.threads_of(machine))
         return step.run(machine)
 
     return run
-
-
-def _threads_of(machine: Machine) -> _Lanes:
-    return np.flatnonzero(np.broadcast_to(machine.active_mask, (1, machine.threads))[0])
 
 
 # ── Barriers and waits of groups ─────────────────────────────────────────────────────────────────
@@ -117,15 +146,15 @@ def _build_barrier(step: ProgramStep, watch: StepWatch) -> _Run:
     waits = ".ARV" not in step.opcode
 
     def observe(machine: Machine, threads: _Lanes) -> None:
-        exited = int(np.broadcast_to(machine.exited, (1, machine.threads)).sum())
+        exited = int(watch.common_row(machine.exited, machine.shape).sum())
         needed = machine.threads - exited if count is None else count
         watch.state.arrive(name, watch.warps_of(threads), len(threads), needed, waits=waits)
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 def _build_commit(step: ProgramStep, watch: StepWatch) -> _Run:
-    return _observing(step, lambda _, threads: watch.state.commit(COPY_QUEUE, watch.warps_of(threads)))
+    return _observing(step, watch, lambda _, threads: watch.state.commit(COPY_QUEUE, watch.warps_of(threads)))
 
 
 def _build_group_wait(step: ProgramStep, watch: StepWatch) -> _Run:
@@ -133,7 +162,7 @@ def _build_group_wait(step: ProgramStep, watch: StepWatch) -> _Run:
     if match is None:
         return step.run
     queue, pending = match[1], int(match[2], 0)
-    return _observing(step, lambda _, threads: watch.state.wait(queue, watch.warps_of(threads), pending))
+    return _observing(step, watch, lambda _, threads: watch.state.wait(queue, watch.warps_of(threads), pending))
 
 
 # ── mbarriers ────────────────────────────────────────────────────────────────────────────────────
@@ -147,11 +176,11 @@ def _build_sync(step: ProgramStep, watch: StepWatch) -> _Run:
     arrivals, byte_counts = form.groups() if form is not None else ("1", "R")
 
     def run(machine: Machine) -> bool | None:
-        threads = _threads_of(machine)
+        threads = watch.threads_of(machine)
         addresses, data = (watch.read(machine, reader, threads) for reader in (address_reader, data_reader))
         if addresses is None or data is None:
             return step.run(machine)
-        addresses &= SHARED_WINDOW
+        addresses = addresses & SHARED_WINDOW
         if "PHASECHK" in step.opcode:
             return _wait_for_phase(watch, statement, machine, threads, addresses, data >> 31 & 1)
         warps = threads // watch.warp_size
@@ -193,7 +222,7 @@ def _wait_for_phase(
     if not waits or passes.all():
         return None
     group = machine.group
-    others = np.broadcast_to(group.mask, (1, machine.threads)) & ~failing
+    others = watch.common_row(group.mask, machine.shape)[None] & ~failing
     watch.waits[step.index] = int(addresses[~passes][0])
     machine.groups.remove(group)
     machine.groups += [LaneGroup(group.pc, others, machine)] if others.any() else []
@@ -218,7 +247,7 @@ def _build_tensor_load(step: ProgramStep, watch: StepWatch) -> _Run:
     barrier = SassOperand(SassOperandKind.REGISTER, register_after(first))
 
     def run(machine: Machine) -> bool | None:
-        threads = _threads_of(machine)
+        threads = watch.threads_of(machine)
         addresses = watch.read(machine, word_reader(barrier), threads)
         watch.copy_barriers = {} if addresses is None else dict(zip(threads.tolist(), addresses.tolist(), strict=True))
         step.run(machine)
@@ -248,7 +277,7 @@ def _build_next_work(step: ProgramStep, watch: StepWatch) -> _Run:
                 watch.access(step, first, np.array([target & SHARED_WINDOW]), _UNIT, agent, is_store=True)
         _wake(machine)
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 # ── Matrix products of a warpgroup ───────────────────────────────────────────────────────────────
@@ -272,7 +301,7 @@ def _build_product(step: ProgramStep, watch: StepWatch) -> _Run:
             if _PRODUCT_QUEUE in step.text:
                 watch.state.commit(_PRODUCT_QUEUE, warps)
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 def _load_operand(
@@ -311,17 +340,17 @@ def _build_tensor_product(step: ProgramStep, watch: StepWatch) -> _Run:
                     _load_operand(watch, machine, agent, thread, register, rows[number], is_transposed=is_transposed)
                 elif (first := watch.read_word(machine, register, thread)) is not None:
                     at = _cells(first, 8, _product_parts(first, rows[0]))
-                    watch.access(step, thread, at, 1, agent, is_store=False)
+                    watch.access(step, thread, at, LARGEST_CELL, agent, is_store=False)
             at = _cells(column + int(offset or "0", 0), rows[1], _product_parts(column, rows[0]))
-            watch.access(step, thread, at, 1, agent, is_store=True)
+            watch.access(step, thread, at, LARGEST_CELL, agent, is_store=True)
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 def _cells(address: int, columns: int, parts: _Lanes) -> _Lanes:
-    """The cells of some columns of tensor memory, each in some parts of 16 lanes."""
-    cells = (address & 0xFFFF) + np.arange(columns)
-    return np.asarray(CAPACITY + (parts[:, None] * TENSOR_COLUMNS + cells % TENSOR_COLUMNS).ravel(), np.int64)
+    """Where the cells of some columns of tensor memory are tracked, each in some parts of 16 lanes."""
+    columns_used = ((address & 0xFFFF) + np.arange(columns)) % TENSOR_COLUMNS
+    return np.asarray(CAPACITY + LARGEST_CELL * (parts[:, None] * TENSOR_COLUMNS + columns_used).ravel(), np.int64)
 
 
 def _product_parts(address: int, rows: int) -> _Lanes:
@@ -346,9 +375,9 @@ def _build_tensor_access(step: ProgramStep, watch: StepWatch) -> _Run:
                 lane = (column + offset) >> 16 & 127
                 parts = 2 * (warp % 4) + np.arange(2) if match[1] is None else np.array([lane // 16])
                 at = _cells(column + offset, columns, parts)
-                watch.access(step, thread, at, 1, None, is_store=step.opcode.startswith("STTM"))
+                watch.access(step, thread, at, LARGEST_CELL, None, is_store=step.opcode.startswith("STTM"))
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 def _build_tensor_commit(step: ProgramStep, watch: StepWatch) -> _Run:
@@ -364,7 +393,7 @@ def _build_tensor_commit(step: ProgramStep, watch: StepWatch) -> _Run:
             watch.mbarriers.commit(step.index, address, warp, agent)
         _wake(machine)
 
-    return _observing(step, observe)
+    return _observing(step, watch, observe)
 
 
 _BUILDERS: tuple[tuple[str, Callable[[ProgramStep, StepWatch], _Run]], ...] = (
@@ -375,7 +404,7 @@ _BUILDERS: tuple[tuple[str, Callable[[ProgramStep, StepWatch], _Run]], ...] = (
     (r"UTMALDG", _build_tensor_load),
     (
         r"FENCE\.VIEW\.ASYNC",
-        lambda step, watch: _observing(step, lambda _, threads: watch.state.fence(watch.warps_of(threads))),
+        lambda step, watch: _observing(step, watch, lambda _, threads: watch.state.fence(watch.warps_of(threads))),
     ),
     (r"UGETNEXTWORKID", _build_next_work),
     (r"[HIQ]GMMA", _build_product),

@@ -1,12 +1,12 @@
 """Hazards in shared memory: missing barriers, copies that are not awaited, reads of bytes that nothing wrote.
 
-Some CTAs run again one by one, with every barrier and wait observed. Not modelled are clusters, bulk copies and
-products in tensor memory; kernels that use them are undecided.
+The first and the last CTA run again, with every barrier and wait observed: together, if they behave alike and have no
+error, else one by one. Not modelled are clusters, bulk copies and some products in tensor memory; kernels that use them
+are undecided.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.sass.tma import SHARED_WINDOW
 from artifact_inspector.execution.simulation import run_machines, set_up_launch
 from artifact_inspector.memory_checks.mbarriers import describe_pending
-from artifact_inspector.memory_checks.observed_steps import COPY_QUEUE, MBARRIER_WAIT, StepWatch, observed
+from artifact_inspector.memory_checks.observed_steps import COPY_QUEUE, MBARRIER_WAIT, CtasDiffer, StepWatch, observed
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
-from artifact_inspector.memory_checks.shared_state import CAPACITY, TENSOR_COLUMNS, AsyncKind, Hazard
+from artifact_inspector.memory_checks.shared_state import CAPACITY, LARGEST_CELL, TENSOR_COLUMNS, AsyncKind, Hazard
 
 MOST_STEPS = 30_000
 """Instructions of each CTA that are checked."""
@@ -67,12 +67,16 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
     problems: dict[object, MemoryProblem] = {}
     undecided: list[str] = []
     notes: list[str] = []
-    spent = 0
-    for cta in sorted({0, launch.ctas - 1}):
+    spent, ctas = 0, sorted({0, launch.ctas - 1})
+    if len(ctas) > 1 and (counters := _run_alike(loaded, launch, ctas)) is not None:
+        ctas = []
+        if counters.spent > MOST_STEPS:
+            notes.append(f"shared memory: the first {MOST_STEPS:,} instructions of two CTAs were checked")
+    for cta in ctas:
         if spent > _MOST_STEPS_OF_BOTH:
             notes.append("shared memory: CTA 0 was checked")
             break
-        watch, counters = _run_cta(loaded, launch, cta)
+        watch, counters = _run_ctas(loaded, launch, [cta])
         spent += counters.spent
         for key, (hazard, lanes) in watch.state.hazards.items():
             problems.setdefault(key, _describe(steps, cta, hazard, lanes))
@@ -91,10 +95,10 @@ def _is_not_modelled(step: ProgramStep, loaded: LoadedKernel) -> bool:
 
 
 class _SharedWatch(StepWatch):
-    """Observes the run of one CTA."""
+    """Observes the run of one CTA, or of several that behave alike."""
 
-    def __init__(self, steps: Sequence[ProgramStep], threads: int, warp_size: int) -> None:
-        super().__init__(threads, warp_size)
+    def __init__(self, steps: Sequence[ProgramStep], threads: int, warp_size: int, ctas: int) -> None:
+        super().__init__(threads, warp_size, ctas)
         self.steps = steps
         self.undecided: list[str] = []
         self.deadlock: list[tuple[ProgramStep, str]] = []
@@ -102,10 +106,21 @@ class _SharedWatch(StepWatch):
         self.unwritten: dict[int, tuple[str, ...]] = {}
         """Step whose address depends on registers only that nothing has written → these."""
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether it found no error, and decided everything."""
+        errors = (self.state.hazards, self.mbarriers.errors, self.deadlock, self.unwritten, self.undecided)
+        return not any(errors)
+
     def observe_shared(self, access: SharedMemoryAccess) -> None:
+        if access.ctas != self.ctas:
+            raise CtasDiffer
         step, state = access.step, self.state
-        threads = np.arange(access.addresses.shape[1]) if access.mask is None else np.flatnonzero(access.mask[0])
-        addresses, agents = access.addresses[0][threads], None
+        addresses = self.common_row(access.addresses, access.addresses.shape)
+        threads = np.arange(len(addresses))
+        if access.mask is not None:
+            threads = np.flatnonzero(self.common_row(access.mask, access.mask.shape))
+        addresses, agents = addresses[threads], None
         if step.opcode.startswith("UTMALDG"):
             started = [self._start_copy(step, thread, access.size) for thread in threads.tolist()]
             threads, addresses = (x[[agent is not None for agent in started]] for x in (threads, addresses))
@@ -128,6 +143,8 @@ class _SharedWatch(StepWatch):
 
     def observe_deadlock(self, state: MachineState) -> None:
         """Note who waits for what, and end the run."""
+        if self.ctas > 1:
+            raise CtasDiffer
         if any(not group.barrier.startswith((MBARRIER_WAIT, "BAR ", "s_barrier")) for group in state.waiting):
             return  # lanes of a warp wait for each other
         for group in state.waiting:
@@ -147,7 +164,7 @@ def find_unwritten_registers(loaded: LoadedKernel, launch: KernelLaunch) -> list
     steps = loaded.program.steps
     if launch.cluster_size > 1 or not any(_DESCRIPTOR_PRODUCT.match(step.opcode) for step in steps):
         return []
-    watch, _ = _run_cta(loaded, launch, 0, _STEPS_OF_BEGINNING)
+    watch, _ = _run_ctas(loaded, launch, [0], _STEPS_OF_BEGINNING)
     return [one for one in _further_problems(watch, 0) if one.check is Check.UNINITIALIZED_REGISTER]
 
 
@@ -156,19 +173,33 @@ _STEPS_OF_BEGINNING = 6_000
 """Steps of one CTA that reach each product of a loop in the kernels seen so far."""
 
 
-def _run_cta(
-    loaded: LoadedKernel, launch: KernelLaunch, cta: int, most_steps: int = MOST_STEPS
+def _run_alike(loaded: LoadedKernel, launch: KernelLaunch, ctas: list[int]) -> StepCounters | None:
+    """The counters of CTAs that run together; None if they do not behave alike, or if there is an error."""
+    try:
+        watch, counters = _run_ctas(loaded, launch, ctas)
+    except CtasDiffer:
+        return None
+    return counters if watch.is_clean else None
+
+
+def _run_ctas(
+    loaded: LoadedKernel, launch: KernelLaunch, ctas: list[int], most_steps: int = MOST_STEPS
 ) -> tuple[_SharedWatch, StepCounters]:
-    watch = _SharedWatch(loaded.program.steps, loaded.threads, loaded.program.warp_size)
-    program = replace(loaded.program, steps=tuple(observed(step, watch) for step in loaded.program.steps))
-    counters = StepCounters(len(program.steps), most_steps)
-    counters.worst_conflict_rate = dict.fromkeys(range(len(program.steps)), math.inf)  # no warp is kept for pictures
+    """Run CTAs that behave alike under observation.
+
+    Raises:
+        CtasDiffer: they do not.
+    """
+    program = loaded.program.counting or loaded.program
+    watch = _SharedWatch(program.steps, loaded.threads, program.warp_size, len(ctas))
+    program = replace(program, steps=tuple(observed(step, watch) for step in program.steps))
+    counters = StepCounters(len(program.steps), most_steps, counts_requests=False)
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
     setup.memory.tracks_touches = False
-    ends = run_machines(setup.machine(np.array([cta], np.int64)))
+    ends = run_machines(setup.machine(np.array(ctas, np.int64)))
     watch.undecided += [
-        f"shared memory of CTA {cta}: it stops at {site_of(end.step)}: {', '.join(end.reasons)}"
+        f"shared memory of CTA {ctas[0]}: it stops at {site_of(end.step)}: {', '.join(end.reasons)}"
         for end in ends
         if not watch.deadlock and counters.spent <= most_steps
     ]
@@ -208,7 +239,7 @@ def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: i
     action = "writes" if hazard.is_store else "reads"
     place = f"byte {hazard.address:,} of shared memory"
     if hazard.address >= CAPACITY:
-        place = f"column {(hazard.address - CAPACITY) % TENSOR_COLUMNS} of tensor memory"
+        place = f"column {(hazard.address - CAPACITY) // LARGEST_CELL % TENSOR_COLUMNS} of tensor memory"
     other = None if hazard.other_step is None else site_of(steps[hazard.other_step])
     if hazard.check is Check.UNINITIALIZED:
         message = f"warp {hazard.warp} reads {place}, which nothing has written"

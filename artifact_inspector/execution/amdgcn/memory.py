@@ -14,7 +14,11 @@ import numpy as np
 from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
 from artifact_inspector.execution.amdgcn.retry_loops import is_swap, record_swap
-from artifact_inspector.execution.interpreter.access_counting import count_global_access, count_shared_access
+from artifact_inspector.execution.interpreter.access_counting import (
+    count_global_access,
+    count_shared_access,
+    observe_shared,
+)
 from artifact_inspector.execution.interpreter.banks import BANKS
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -331,6 +335,7 @@ def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
     def run(machine: Machine) -> None:
         lanes = find_lane_accesses(machine, address_readers[0](machine))
+        observe_shared(machine, lanes, meaning.size)
         store_shared(machine, lanes, meaning.size, [machine.unknown_value(_ATOMIC_RESULT)] * _word_count(meaning))
         op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 

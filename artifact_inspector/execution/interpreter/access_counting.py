@@ -20,7 +20,7 @@ from artifact_inspector.execution.interpreter.lane_accesses import (
     merge_equal_rows,
 )
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.observation import GlobalAccess
+from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.values import BoolArray, IntArray, Mask, Value
 from artifact_inspector.execution.interpreter.wavefronts import (
     LINE,
@@ -182,6 +182,16 @@ def _record_out_of_bounds(machine: Machine, lanes: LaneAccesses, outside: IntArr
 # ── Shared memory ────────────────────────────────────────────────────────────────────────────────
 
 
+def observe_shared(machine: Machine, lanes: LaneAccesses | None, size: int) -> None:
+    """Pass an access to shared memory on to the observer; one that copies there is a store."""
+    observer = machine.memory.observer
+    if lanes is None or observer is None or not observer.observes_shared:
+        return
+    addresses, mask, *_ = lanes.expanded
+    is_store = not machine.step.kind.endswith("load")
+    observer.observe_shared(SharedMemoryAccess(machine.step, machine.rows, addresses, mask, size, is_store))
+
+
 def count_shared_access(
     machine: Machine,
     address: Value,
@@ -204,6 +214,7 @@ def count_shared_access(
         lane_order: order in which the lanes of a group are served; None for that of their numbers.
     """
     access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
+    observe_shared(machine, access_lanes, size)
     if access_lanes is None or not machine.counters.counts_requests:
         return access_lanes
     group_lanes = lanes_per_group or machine.warp_size
@@ -230,8 +241,9 @@ def count_shared_atomic(machine: Machine, address: Value, size: int, operands: i
         operands: operands per lane.
     """
     access_lanes = find_lane_accesses(machine, address)
-    if access_lanes is None:
-        return None
+    observe_shared(machine, access_lanes, size)
+    if access_lanes is None or not machine.counters.counts_requests:
+        return access_lanes
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses, on = _addresses_by_warp(machine, lanes)
         cost = _cached_cost(count_atomics, addresses, size, on, operands, modulus=LINE)
@@ -268,6 +280,7 @@ def count_async_copy(
         past_l1: whether the copy bypasses L1.
     """
     target_lanes = find_lane_accesses(machine, address, allows_offsets=True)
+    observe_shared(machine, target_lanes, size)
     if target_lanes is None or not machine.counters.counts_requests:
         return target_lanes
     is_one_row = target_lanes.participating_ctas is None and len(target_lanes.addresses) == 1

@@ -23,7 +23,7 @@ from artifact_inspector.execution.interpreter.intervals import (
     sorted_distinct,
 )
 from artifact_inspector.execution.interpreter.launch_values import LaunchValues
-from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess, SharedMemoryAccess
+from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess
 from artifact_inspector.execution.interpreter.values import IntArray
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor, separate_tensors
 from artifact_inspector.execution.stored_values import StoredValues
@@ -286,7 +286,7 @@ class GlobalMemory:
     @property
     def computes_data(self) -> bool:
         """Whether data is computed that decides no address, guard or branch."""
-        return self.values is not None or self.observer is not None or len(self.tensors) < len(self.regions)
+        return self.values is not None or len(self.tensors) < len(self.regions)
 
     @property
     def tensors(self) -> list[TensorMemory]:
@@ -366,11 +366,6 @@ class GlobalMemory:
             self.journal.observed.append(access)
         elif self.observer is not None:
             self.observer.observe_global(access)
-
-    def observe_shared(self, access: SharedMemoryAccess) -> None:
-        """Pass an access to shared memory on to the observer, except those of a speculative run."""
-        if self.observer is not None and self.journal is None:
-            self.observer.observe_shared(access)
 
     @contextmanager
     def speculate(self) -> Iterator[Journal]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.observation import SharedMemoryAccess
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     BoolArray,
@@ -139,7 +138,6 @@ def load_shared(machine: Machine, lanes: LaneAccesses | None, size: int, word_co
     """The words that shared memory holds, where known; none if they decide nothing."""
     if machine.step.only_counts:
         return ()
-    _observe_shared(machine, lanes, size, is_store=False)
     unknown_value = unknown_shared_value(machine)
     if lanes is None or machine.shared_memory.content is None:
         return [unknown_value] * word_count
@@ -161,12 +159,6 @@ def load_shared(machine: Machine, lanes: LaneAccesses | None, size: int, word_co
     return values
 
 
-def _observe_shared(machine: Machine, lanes: LaneAccesses | None, size: int, *, is_store: bool) -> None:
-    if machine.memory.observer is not None and lanes is not None:
-        addresses, mask, *_ = lanes.expanded
-        machine.memory.observe_shared(SharedMemoryAccess(machine.step, addresses, mask, size, is_store))
-
-
 def unknown_shared_value(machine: Machine) -> UnknownValue:
     """The value of unknown shared memory: any unknown value stored there may be its cause."""
     missing_inputs = machine.shared_memory.missing_inputs
@@ -185,7 +177,6 @@ def forget_shared(machine: Machine, missing_inputs: int, start: int | None = Non
 
 def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values: Sequence[Value]) -> None:
     """Store values to shared memory; unknown values make its bytes unknown."""
-    _observe_shared(machine, lanes, size, is_store=True)
     shared = machine.shared_memory
     if machine.undecided_lanes is not None:  # lanes that may or may not store
         forget_shared(machine, machine.undecided_lanes.missing_inputs)

@@ -46,6 +46,8 @@ class SharedMemoryAccess(NamedTuple):
     """An access of one CTA, or of several at equal addresses, to shared memory."""
 
     step: ProgramStep
+    ctas: int
+    """CTAs that execute it."""
     addresses: IntArray
     """Shape (CTAs or 1, lanes)."""
     mask: BoolArray | None
@@ -57,6 +59,9 @@ class SharedMemoryAccess(NamedTuple):
 
 class AccessObserver:
     """Receives the accesses of a simulation; ignores those that a subclass does not override."""
+
+    observes_shared = False
+    """Whether it receives accesses to shared memory; the CTAs then run without speculation."""
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Receive an access to global memory."""

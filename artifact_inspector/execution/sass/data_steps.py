@@ -83,6 +83,8 @@ def _use_of(instruction: Instruction, *, keeps_shared: bool) -> StepUse:
     results, reads = instruction.operands
     guard = () if instruction.guard is None else (instruction.guard.lstrip("!@"),)
     overwrites = instruction.guard is None
+    if base.endswith("GMMA") or base == "LDTM":  # uniform registers say what it accesses
+        return StepUse(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))), overwrites)
     if base in _COMPUTING or base.removeprefix("U") in _COMPUTING or ("MMA" in base and results):
         return StepUse(results, reads, guard, overwrites)
     if base in _LOADS:

@@ -90,11 +90,11 @@ def _record_tensor_copy(machine: Machine, statement: SassStatement) -> list[str]
 def _observe_box(machine: Machine, descriptor: TensorDescriptor, address: Value, mask: Mask, *, is_store: bool) -> None:
     """Observe what a copy of each active warp accesses in shared memory, as one access of its first lane."""
     observer, address = machine.memory.observer, machine.resolve_active(address)
-    if observer is not None and not isinstance(address, UnknownValue):
+    if observer is not None and observer.observes_shared and not isinstance(address, UnknownValue):
         lanes = broadcast_mask(machine.active_mask & mask, machine.shape) & (machine.lane_numbers == 0)
         addresses = broadcast_value(address, machine.shape) & SHARED_WINDOW
         size = math.prod(descriptor.box) * descriptor.tensor.bits // 8
-        observer.observe_shared(SharedMemoryAccess(machine.step, addresses, lanes, size, is_store))
+        observer.observe_shared(SharedMemoryAccess(machine.step, machine.rows, addresses, lanes, size, is_store))
 
 
 def _find_descriptors(machine: Machine, addresses: IntArray) -> list[tuple[TensorDescriptor | None, IntArray]]:
