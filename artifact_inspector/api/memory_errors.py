@@ -70,7 +70,7 @@ def _without_shared_parts(
     reports: Sequence[MemoryReport],
     pairs: Sequence[tuple[Artifact, LaunchRequest]],
 ) -> MemoryReport:
-    """The report without errors of coverage of tensors that other launches of the program write, too."""
+    """The report without errors of coverage of tensors that the program or other launches of it write, too."""
     partial = {x.tensor for x in report.problems if x.check is Check.COVERAGE}
     created = {name: number for name, number in _created_storages(pair).items() if name in partial}
     if not created:
@@ -82,9 +82,12 @@ def _without_shared_parts(
         for name, number in _created_storages(of).items()
         if name in {row.tensor for row in other.coverage}
     }
-    shared = {name for name, number in created.items() if number in written}
-    problems = [x for x in report.problems if x.check is not Check.COVERAGE or x.tensor not in shared]
+    arguments = pair[1].arguments
+    filled = {name for name in created if isinstance(one := arguments[name], Tensor) and one.is_filled}
+    shared = {name for name, number in created.items() if number in written} - filled
+    problems = [x for x in report.problems if x.check is not Check.COVERAGE or x.tensor not in shared | filled]
     notes = [f"coverage of {name}: another launch writes to it, too" for name in sorted(shared)]
+    notes += [f"coverage of {name}: the program fills a part of it itself" for name in sorted(filled)]
     return replace(report, problems=tuple(problems), notes=(*report.notes, *notes))
 
 

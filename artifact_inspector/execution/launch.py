@@ -54,6 +54,8 @@ class Tensor:
     """Whether the program wrote it before the launch; None if unknown."""
     created: int | None = field(default=None, compare=False)
     """Number of its storage in the program, if that was created without values."""
+    is_filled: bool = field(default=False, compare=False)
+    """Whether the program itself fills a part of that storage after a launch."""
 
     @property
     def bits(self) -> int:

@@ -243,7 +243,9 @@ def _request(row: Any, name: str) -> LaunchRequest:
             if isinstance(argument, Tensor):
                 created = row["created"].get(key) if isinstance(row.get("created"), dict) else None
                 created = created if type(created) is int else None
-                arguments[key] = replace(argument, is_initialized=key in initialized, created=created)
+                is_filled = isinstance(row.get("filled"), list) and key in row["filled"]
+                origin = {"is_initialized": key in initialized, "created": created, "is_filled": is_filled}
+                arguments[key] = replace(argument, **origin)
     grid = row.get("grid")
     if isinstance(grid, (int, str)):
         extents = parse_grid(str(grid))

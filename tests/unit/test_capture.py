@@ -22,7 +22,14 @@ from rich.console import Console
 from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
-from artifact_inspector.compiling.ask.capturing import CapturedKernel, Launch, capture, find_kernels, find_notes
+from artifact_inspector.compiling.ask.capturing import (
+    CapturedKernel,
+    Launch,
+    capture,
+    find_kernels,
+    find_launches,
+    find_notes,
+)
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches, read_manifest
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.running import ProgramRun, _describe_failure
@@ -731,6 +738,14 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
     assert request.grid == (3, 1, 1)
     assert request.arguments["x"].shape == (100, 8)
     assert (request.arguments["n"], request.arguments["BLOCK"]) == (100, 128)
+
+
+def test_outputs_that_the_program_fills_itself_are_recorded() -> None:
+    given = {"event": "given", "kernel": "k", "target": "sm_90", "grid": [1], "args": {"n": 1}, "tuning": False}
+    compiled = {"event": "compiled", "kernel": "k", "target": "sm_90", "directory": "d", "name": "kernel"}
+    events = [compiled, {**given, "created": {"a": 0, "b": 2}}, {"event": "filled", "storage": 2}]
+    (launch,) = find_launches(events)
+    assert launch["filled"] == ["b"]
 
 
 def test_launches_of_earlier_programs_stay_in_the_manifest_and_none_stands_twice(tmp_path):

@@ -103,6 +103,30 @@ def test_indices_that_a_kernel_writes_are_known_if_it_was_interpreted(is_input_k
     assert (tensors.is_known(index), len(calls)) == (is_input_known and runs, int(is_input_known))
 
 
+@pytest.mark.parametrize(
+    ("fill", "is_filled"),
+    [
+        (lambda out: out.__setitem__((slice(None), -1), 0), True),
+        (lambda out: out[2:].zero_(), True),
+        (lambda out: out[0].fill_(1), True),
+        (lambda out: out[..., :3].copy_(torch.ones(3)), True),
+        (lambda out: out.masked_fill_(torch.ones(4, 8) > 0, 0), True),
+        (lambda out: out.zero_(), False),  # replaces what the kernel wrote
+        (lambda out: out.__setitem__(slice(None), 0), False),
+        (lambda out: out[2:].mul_(2), False),
+        (lambda out: out[2:].sum(), False),
+    ],
+)
+def test_a_part_that_the_program_fills_after_a_launch_is_noted(fill: Callable[[Any], Any], is_filled: bool) -> None:
+    tensors, out = KnownTensors(), torch.empty(4, 8)
+    tensors.forget(torch.empty(3))
+    tensors.forget(out)
+    tensors.remember_tensors()
+    with follow(tensors):
+        fill(out)
+    assert tensors.uninitialized.filled == ({1} if is_filled else set())
+
+
 def test_a_tensor_is_initialized_once_the_program_or_a_kernel_may_have_written_it() -> None:
     uninitialized = UninitializedTensors()
     empty, filled, given, zeros = (torch.empty(8) for _ in range(4))

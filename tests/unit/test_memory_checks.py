@@ -456,6 +456,15 @@ def test_parts_that_two_launches_write_are_no_error_of_either(created: int, n: i
     assert first.notes == (() if has_error else ("coverage of out_ptr: another launch writes to it, too",))
 
 
+def test_a_part_that_the_program_fills_itself_is_no_error() -> None:
+    entry = open_cache(FIXTURES / "3.6.0/sm_80/masked_add").entries[0]
+    arguments = {"x_ptr": _numbers([4096]), "y_ptr": _numbers([4096]), "out_ptr": _numbers([4096]), "n": 1024}
+    row = {"grid": [2], "args": arguments, "initialized": INPUTS, "created": {"out_ptr": 3}, "filled": ["out_ptr"]}
+    pairs = [(entry, request) for request in parse_document_of(row, "the launch")]
+    (report,) = check_launches(pairs, make_disassembler([entry], None, sass=True))
+    assert (report.problems, report.notes) == ((), ("coverage of out_ptr: the program fills a part of it itself",))
+
+
 def test_negative_strides_read_no_mark_outside_of_the_tensor() -> None:
     memory = TensorMemory("c", Tensor((8, 8), "fp32", (-9, -1), pointer=1 << 20))
     memory.written_marks[: 9 * 4] = 1

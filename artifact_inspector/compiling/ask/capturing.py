@@ -125,6 +125,7 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
     """
     compile_events = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
     names = {(x["kernel"], x["target"]): x["name"] for x in compile_events}
+    filled = {x["storage"] for x in events if x["event"] == "filled"}
     launches: dict[str, dict[str, Any]] = {}
     for event in events:
         key = (event.get("kernel"), event.get("target"))
@@ -139,6 +140,8 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
             }
             launch_key = json.dumps(launch, sort_keys=True)
             launch |= {field: event[field] for field in ("initialized", "created") if field in event}
+            if names_of_filled := [name for name, at in event.get("created", {}).items() if at in filled]:
+                launch["filled"] = names_of_filled
             if not event["tuning"]:
                 launches[launch_key] = launch
             else:

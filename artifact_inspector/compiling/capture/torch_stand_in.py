@@ -79,11 +79,14 @@ class TorchStandIn:
 
     def _follow_tensors(self, torch: Any) -> None:
         """Follow which tensors have known values, until the program compiles functions of torch."""
-        tensors = self._tensors
+        tensors, recorder = self._tensors, self.recorder
 
         class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-                return tensors.follow(function, args, kwargs or {})
+                result = tensors.follow(function, args, kwargs or {})
+                while tensors.uninitialized.filled:
+                    recorder.write_event("filled", storage=tensors.uninitialized.filled.pop())
+                return result
 
         follower = Follower()
         follower.__enter__()
