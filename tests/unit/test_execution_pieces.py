@@ -146,3 +146,32 @@ def test_a_half_is_known_although_nothing_wrote_the_other_half_of_its_register()
     """)
     assert isinstance(machine.registers["R3"], UnknownValue)
     assert machine.registers["R4"] == 7 + 5 + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "known_bits", "expected"),
+    [
+        ("IMAD.U32 R3, R1, 0x10000, RZ", FULL, 0x70000),  # bf16 to float32
+        ("SHF.L.U32 R3, R1, 0x10, RZ", FULL, 0x70000),
+        ("SHF.L.U32 R3, R1, 0x4, RZ", 0xFFFFF, 0x70),
+        ("SHF.R.U32.HI R3, RZ, 0x1f, R1", FULL - 1, 0),
+        ("SHF.R.S32.HI R3, RZ, 0x10, R1", 0, 0),
+    ],
+)
+def test_a_shift_moves_the_unknown_bits(text: str, known_bits: int, expected: int) -> None:
+    machine, _, _ = run(f"MOV R2, 0x70005\nPRMT R1, R2, 0x7632, R1\n{text}")  # the upper half of R1 is unknown
+    value = machine.registers["R3"]
+    data, unknown_bits = (value.data, value.unknown_bits) if isinstance(value, UnknownValue) else (value, 0)
+    assert np.all(np.asarray(unknown_bits) == FULL - known_bits)
+    assert np.all(np.asarray(data) & known_bits == expected)
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "is_slow"),
+    [(6.0, 3.0, 0), (0.0, -3.0, 0), (6.0, 0.0, 1), (6.0, 1e-40, 1), (1e38, 1e-10, 1), (float("nan"), 1.0, 1)],
+)
+def test_a_division_of_unusual_numbers_takes_the_slow_path(dividend: float, divisor: float, is_slow: int) -> None:
+    """For the usual ones, the quotient by the reciprocal and its remainder neither overflows nor is denormal."""
+    words = [int(np.float32(number).view(np.uint32)) for number in (dividend, divisor)]
+    machine, _, _ = run(f"MOV R1, {words[0]:#x}\nMOV R2, {words[1]:#x}\nFCHK P0, R1, R2\nSEL R3, 0x1, RZ, P0")
+    assert np.all(np.asarray(machine.registers["R3"]) == is_slow)

@@ -142,6 +142,14 @@ def apply_to_low_bits(function: Callable[..., Known], /, *values: Value) -> Valu
     return with_unknown_bits(data, -(unknown_bits & -unknown_bits), *values)
 
 
+def apply_to_bits(function: Callable[..., Known], /, *values: Value) -> Value:
+    """A function that only moves bits, and fills with zeros or copies: so it moves the unknown bits."""
+    if not any(value.__class__ is UnknownValue for value in values):
+        return function(*values)
+    data = function(*(as_plain_array(data_of(value)) for value in values))
+    return with_unknown_bits(data, as_plain_array(function(*map(unknown_bits_of, values))), *values)
+
+
 def join_words(low: Value, high: Value) -> Value:
     """A 64-bit number from two registers; arrays are signed, as int64."""
     return apply(lambda a, b: a | ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)

@@ -196,11 +196,23 @@ def _build_min_max(statement: SassStatement) -> op.StepRun:
 
 
 def _build_division_check(statement: SassStatement) -> op.StepRun:
-    """FCHK: whether a division needs the slow path; not simulated."""
+    """FCHK: whether a division needs the slow path. Both paths round correctly, so its exact range does not matter."""
     name = statement.operands[0].name
+    readers = [op.word_reader(operand, is_float=True) for operand in statement.operands[1:3]]
+
+    def is_slow(dividend: Any, divisor: Any) -> Mask:
+        with np.errstate(all="ignore"):
+            x, y = np.abs(float_of(dividend)), np.abs(float_of(divisor))
+            is_usual = (x >= _LEAST_USUAL) & (x <= 1 / _LEAST_USUAL) & (y >= _LEAST_USUAL) & (y <= 1 / _LEAST_USUAL)
+        return ~np.asarray(is_usual | ((x == 0) & (y >= _LEAST_USUAL)))
+
     return lambda machine: machine.write_register(
-        name, machine.unknown_result(name, f"the result of {statement.opcode}")
+        name, as_predicate(apply(is_slow, *(reader(machine) for reader in readers)))
     )
+
+
+_LEAST_USUAL = 2.0**-60
+"""Operands from here to its reciprocal, and their quotients, are normal numbers far from overflow."""
 
 
 FLOAT: Mapping[str, op.RunBuilder] = {

@@ -19,10 +19,12 @@ from artifact_inspector.execution.interpreter.values import (
     Known,
     Mask,
     Number,
+    UnknownValue,
     Value,
     Word,
     absolute,
     apply,
+    apply_to_bits,
     apply_to_low_bits,
     as_plain_array,
     as_signed,
@@ -108,8 +110,13 @@ def _build_multiply(statement: SassStatement) -> op.StepRun:
     def multiply_add(a: Number, b: Number, *addends: Number) -> Number:
         return _sum((a * b) & FULL, *addends)
 
+    def total(left: Value, right: Value, *addends: Value) -> Value:
+        if left.__class__ is UnknownValue and isinstance(right, int) and right.bit_count() == 1:  # a shift
+            return apply_to_low_bits(_sum, apply_to_bits(lambda bits: (bits * right) & FULL, left), *addends)
+        return apply_to_low_bits(multiply_add, left, right, *addends)
+
     return lambda machine: op.write_sum(
-        machine, name, carry_predicates, apply_to_low_bits(multiply_add, *(reader(machine) for reader in readers))
+        machine, name, carry_predicates, total(*(reader(machine) for reader in readers))
     )
 
 
@@ -161,9 +168,13 @@ def _build_shift(statement: SassStatement) -> op.StepRun:
             return _shift_pair_right(low, signed_high & FULL, amount)
         return (signed_high >> (amount - 32)) & FULL
 
-    return op.write_run(
-        name, lambda machine: apply(shift, low_reader(machine), amount_reader(machine), high_reader(machine))
-    )
+    def shifted(machine: Machine) -> Value:
+        low, amount, high = low_reader(machine), amount_reader(machine), high_reader(machine)
+        if isinstance(amount, int):
+            return apply_to_bits(lambda low_bits, high_bits: shift(low_bits, amount, high_bits), low, high)
+        return apply(shift, low, amount, high)
+
+    return op.write_run(name, shifted)
 
 
 def _shift_left_high(low: Number, amount: Word, high_word: Number) -> Number:
