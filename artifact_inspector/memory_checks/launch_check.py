@@ -22,7 +22,7 @@ from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
-from artifact_inspector.memory_checks.values import ValueCheck, check_values, integers_of
+from artifact_inspector.memory_checks.values import ValueCheck, check_values, known_values
 
 _SPACING = 1 << 38
 """Bytes between tensors: a 32-bit offset that wraps leaves its tensor and reaches no other tensor."""
@@ -47,11 +47,13 @@ def check_launch(
         name, notes = loaded.artifact.display_name, ("The grid is empty: nothing runs.",)
         return MemoryReport(name, loaded.artifact.hash, loaded.program.target, launch.grid, (), (), (), notes=notes)
     launch = place_tensors(launch, _spacing_of(launch))
-    launch = replace(launch, arguments={name: integers_of(value) for name, value in launch.arguments.items()})
-    checks_alignment = loaded.initial_state is None
-    log = AccessLog(launch, checks_alignment=checks_alignment)
-    run = simulate_launch(loaded, launch, limit=steps, observer=log, counts_requests=False)
+    launch = replace(launch, arguments={name: known_values(value) for name, value in launch.arguments.items()})
+    run, log = _run_logged(loaded, launch, steps)
     undecided = [*_describe_unknown(run)]
+    if undecided and compares_values:  # floats may decide a branch, too
+        arguments = {name: known_values(value, floats=True) for name, value in launch.arguments.items()}
+        run, log = _run_logged(loaded, replace(launch, arguments=arguments), steps)
+        undecided = [*_describe_unknown(run)]
     problems = [*find_out_of_bounds(run), *find_misaligned(log, run), *find_diverged_warps(run)]
     suspects = find_suspects(run, log)
     if suspects:
@@ -79,6 +81,11 @@ def check_launch(
         values=values.compared,
         notes=(*run.notes, *read_notes, *shared.notes, *values.notes),
     )
+
+
+def _run_logged(loaded: LoadedKernel, launch: KernelLaunch, steps: int) -> tuple[SimulatedLaunch, AccessLog]:
+    log = AccessLog(launch, checks_alignment=loaded.initial_state is None)
+    return simulate_launch(loaded, launch, limit=steps, observer=log, counts_requests=False), log
 
 
 def _ignores_values(run: SimulatedLaunch, steps: int) -> bool:

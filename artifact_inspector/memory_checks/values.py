@@ -221,14 +221,19 @@ class _Comparison:
         return index
 
 
-def integers_of(argument: Argument) -> Argument:
-    """A tensor of integers with the values that its contents have before the launch, if it has none of its own."""
+def known_values(argument: Argument, *, floats: bool = False) -> Argument:
+    """A tensor of integers with the values that its contents have before the launch, if it has none of its own.
+
+    Args:
+        floats: whether floats get them, too.
+    """
     if not isinstance(argument, Tensor) or argument.contents is None or argument.values is not None:
         return argument
-    if not argument.dtype.startswith(("int", "uint", "bool")):
+    is_float = argument.dtype in ("float16", "float32", "float64")
+    if not argument.dtype.startswith(("int", "uint", "bool")) and not (floats and is_float):
         return argument
     before = argument.contents.before
-    kind = "u" if argument.dtype.startswith(("u", "bool")) else "i"
+    kind = "f" if is_float else "u" if argument.dtype.startswith(("u", "bool")) else "i"
     return replace(
         argument, values=StoredValues(before.elements.view(f"<{kind}{argument.bits // 8}"), f"{before.digest} {kind}")
     )

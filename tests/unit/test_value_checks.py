@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from saved import FIXTURES
 
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.compiling.capture import interpretation
+from artifact_inspector.compiling.capture.interpreter_types import correct_loop_bounds
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.stored_values import StoredValues, TensorContents
@@ -107,21 +109,86 @@ def test_a_program_stores_what_the_interpreter_stores(target: str) -> None:
 
 @pytest.mark.long
 def test_the_interpreter_combines_the_elements_of_conditions_in_assignments(tmp_path: Path) -> None:
-    (tmp_path / "conditions.py").write_text(
+    torch = pytest.importorskip("torch")
+    module = _import(
+        tmp_path,
         "import triton, triton.language as tl\n\n@triton.jit\ndef select(out, n):\n"
         "    at = tl.arange(0, 16)\n    outside = not (at < 3) and at < n or at == 0\n"
-        "    tl.store(out + at, outside.to(tl.int32))\n"
+        "    tl.store(out + at, outside.to(tl.int32))\n",
     )
-    torch = pytest.importorskip("torch")
-    spec = importlib.util.spec_from_file_location("conditions", tmp_path / "conditions.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     out = torch.full((16,), 7, dtype=torch.int32)
     done = interpretation.interpret_launch(module.select, (out, 9), {}, (1, 1, 1))
     assert (done.ctas, done.problem) == (1, None)
     assert out.tolist() == [1, 0, 0, *[1] * 6, *[0] * 7]
+
+
+LIBRARY = """
+import triton
+from triton import language as L
+from triton.language import arange, load
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as device
+from triton.language.extra.libdevice import tanh
+
+@triton.jit
+def least(dtype):
+    kind = dtype.value
+    return -2.0 if kind.is_floating() else 0.0
+
+@triton.jit
+def compute(x, out, n, B: L.constexpr):
+    at = arange(0, B)
+    values = load(x + at, mask=at < n, other=least(x.dtype.element_ty))
+    L.store(out + at, libdevice.atan(values) + tanh(values) * device.erf(values) + libdevice.isnan(values))
+
+@triton.jit
+def fill(out, B: L.constexpr):
+    L.store(out + L.arange(0, B), L.full((B,), 1.3, L.bfloat16))
+"""
+
+
+def _import(tmp_path: Path, text: str) -> Any:
+    (tmp_path / "imported.py").write_text(text)
+    spec = importlib.util.spec_from_file_location("imported", tmp_path / "imported.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.long
+def test_the_interpreter_calls_imported_functions_and_libdevice(tmp_path: Path) -> None:
+    """Torch computes the same."""
+    torch = pytest.importorskip("torch")
+    module, x, out = _import(tmp_path, LIBRARY), torch.linspace(-3, 3, 16), torch.zeros(16)
+    done = interpretation.interpret_launch(module.compute, (x, out, 12), {"B": 16}, (1, 1, 1))
+    assert (done.ctas, done.problem) == (1, None)
+    given = torch.where(torch.arange(16) < 12, x, torch.tensor(-2.0))
+    torch.testing.assert_close(out, given.atan() + given.tanh() * given.erf())
+    rounded = torch.zeros(4, dtype=torch.bfloat16)
+    done = interpretation.interpret_launch(module.fill, (rounded,), {"B": 4}, (1, 1, 1))
+    assert (done.problem, rounded.tolist()) == (None, torch.full((4,), 1.3, dtype=torch.bfloat16).tolist())
+
+
+def test_a_scalar_of_an_older_interpreter_bounds_a_loop() -> None:
+    """Triton 3.6 makes an array of one element an index, which NumPy 2.4 refuses; Python's range is the judge."""
+
+    class Tensor:
+        def __init__(self, value: int) -> None:
+            self.handle = SimpleNamespace(data=np.array([value], np.int32))
+
+    def patch_as_3_6(tensor: Any, *_: Any) -> None:
+        tensor.__index__ = lambda self: int(self.handle.data)
+
+    interpreter = SimpleNamespace(_patch_lang_tensor=patch_as_3_6)
+    interpreter._patch_lang_tensor(Tensor)
+    if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 4):
+        with pytest.raises(TypeError):
+            range(Tensor(3))
+    correct_loop_bounds(interpreter)
+    interpreter._patch_lang_tensor(Tensor, "scope")
+    assert range(Tensor(1), Tensor(7), Tensor(2)) == range(1, 7, 2)
 
 
 SPIN = """
@@ -137,13 +204,7 @@ def take(lock):
 @pytest.mark.long
 def test_a_cta_that_waits_for_ever_ends_with_its_time(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    file = tmp_path / "spin.py"
-    file.write_text(SPIN)
-    spec = importlib.util.spec_from_file_location("spin", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = _import(tmp_path, SPIN)
     lock = torch.zeros(1, dtype=torch.int32)
     done = interpretation.interpret_launch(module.take, (lock,), {}, (2, 1, 1), seconds=0.5)
     assert done == (0, "the interpreter did not end in 0.5 s", {})

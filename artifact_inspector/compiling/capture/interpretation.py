@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.arguments import tensors_in
+from artifact_inspector.compiling.capture.interpreter_functions import provide_functions
 from artifact_inspector.compiling.capture.interpreter_types import (
     correct_boolean_operators,
     correct_loop_bounds,
@@ -106,6 +107,7 @@ def _run(
     correct_small_floats(interpreter, triton.language)
     correct_boolean_operators(interpreter)
     correct_loop_bounds(interpreter)
+    provide_functions(interpreter, triton.language)
     deadline = time.monotonic() + SECONDS
     builder = interpreter.interpreter_builder
     set_index, started = builder.set_grid_idx, 0
