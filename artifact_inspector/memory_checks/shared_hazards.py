@@ -25,7 +25,7 @@ from artifact_inspector.execution.simulation import run_machines, set_up_launch
 from artifact_inspector.memory_checks.mbarriers import describe_pending
 from artifact_inspector.memory_checks.observed_steps import COPY_QUEUE, MBARRIER_WAIT, CtasDiffer, StepWatch, observed
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
-from artifact_inspector.memory_checks.shared_state import CAPACITY, LARGEST_CELL, TENSOR_COLUMNS, AsyncKind, Hazard
+from artifact_inspector.memory_checks.shared_state import CAPACITY, TENSOR_COLUMNS, AsyncKind, Hazard
 
 MOST_STEPS = 30_000
 """Instructions of each CTA that are checked."""
@@ -239,7 +239,7 @@ def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: i
     action = "writes" if hazard.is_store else "reads"
     place = f"byte {hazard.address:,} of shared memory"
     if hazard.address >= CAPACITY:
-        place = f"column {(hazard.address - CAPACITY) // LARGEST_CELL % TENSOR_COLUMNS} of tensor memory"
+        place = f"column {(hazard.address - CAPACITY) % TENSOR_COLUMNS} of tensor memory"
     other = None if hazard.other_step is None else site_of(steps[hazard.other_step])
     if hazard.check is Check.UNINITIALIZED:
         message = f"warp {hazard.warp} reads {place}, which nothing has written"

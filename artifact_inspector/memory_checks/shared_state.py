@@ -320,7 +320,9 @@ class SharedState:
             kind, other_warp = self._check_of(check, other, time, is_store=stores[1])
             key = (kind, step, None if other_step < 0 else int(other_step))
             warps = thread // self._warp_size, other_warp
-            hazard = Hazard(*key, *stores, *warps, thread, self._cell * int(access.at[first]))
+            address = self._cell * int(access.at[first])
+            address = min(address, CAPACITY + (address - CAPACITY) // LARGEST_CELL)  # cells of tensor memory count
+            hazard = Hazard(*key, *stores, *warps, thread, address)
             old_hazard, old_count = self.hazards.get(key, (hazard, 0))
             self.hazards[key] = (old_hazard, old_count + len(np.unique(access.threads[of_step])))
 
