@@ -40,6 +40,8 @@ MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
 MAX_LAUNCHES = 4
 """Launches of a kernel that a baseline has times of: those of the largest grids."""
+RecordedLaunch = tuple[Mapping[str, Any], Path]
+"""A row of a record, and the directory of the record."""
 PredictTime = Callable[[Artifact, LaunchRequest, str | None], PairPrice]
 """The predicted time of a launch on a product, as the price of a kernel beside itself."""
 
@@ -223,15 +225,17 @@ def recall_price(
     return price
 
 
-def record_times(artifact: Artifact, root: Path, predict: PredictTime, gpu: str | None) -> Iterator[RecordedTime | str]:
+def record_times(
+    artifact: Artifact, launches: Sequence[RecordedLaunch], predict: PredictTime, gpu: str | None
+) -> Iterator[RecordedTime | str]:
     """The predicted time of each recorded launch of a kernel, or why it is unknown.
 
     Args:
-        root: the cache directory.
+        launches: those of the kernel on record.
         gpu: the product to model; None for that of the target.
     """
-    rows = [(row, place) for row, place in _recorded_rows(artifact, [root]) if not row.get("tuning")]
-    distinct: dict[str, tuple[Mapping[str, Any], Path]] = {}
+    rows = [(row, place) for row, place in launches if not row.get("tuning")]
+    distinct: dict[str, RecordedLaunch] = {}
     for row, place in sorted(rows, key=lambda pair: -prod(x for x in _grid_of(pair[0]) if isinstance(x, int))):
         distinct.setdefault(f"{_grid_of(row)} {_arguments(row, ())}", (row, place))
     for row, place in list(distinct.values())[:MAX_LAUNCHES]:
@@ -254,27 +258,31 @@ def _grid_of(row: Mapping[str, Any]) -> Sequence[Any]:
     return grid if isinstance(grid, list) else [grid]
 
 
-def price_record(recorded: BaselineKernel, candidate: Candidate, root: Path, predict: PredictTime) -> PairPrice:
+def price_record(
+    recorded: BaselineKernel, candidate: Candidate, launches: Sequence[RecordedLaunch], root: Path, predict: PredictTime
+) -> PairPrice:
     """The recorded time of a launch, and that of the kernel as it is now: of several launches, the one that got worst.
 
     Args:
-        root: the cache directory, whose record has the launch with other tiles.
+        launches: those of the kernel as it is now on record; with other tiles, only they fit.
+        root: the cache directory.
     """
-    prices = [_price_launch(recorded, time, candidate, root, predict) for time in recorded.times]
+    prices = [_price_launch(recorded, time, candidate, launches, root, predict) for time in recorded.times]
     # an unknown time may be worse than all that did not get worse
-    return max(
-        prices,
-        key=lambda price: (price.direction is Sign.WORSE, price.ratio is None, price.ratio or 0),
-        default=unknown_price("the baseline has no time of it"),
-    )
+    return max(prices, key=lambda price: (price.direction is Sign.WORSE, price.ratio is None, price.ratio or 0))
 
 
 def _price_launch(
-    recorded: BaselineKernel, time: RecordedTime, candidate: Candidate, root: Path, predict: PredictTime
+    recorded: BaselineKernel,
+    time: RecordedTime,
+    candidate: Candidate,
+    launches: Sequence[RecordedLaunch],
+    root: Path,
+    predict: PredictTime,
 ) -> PairPrice:
     artifact = candidate.artifact
     constants, arguments = artifact.constants, _arguments(time.launch, artifact.constants)
-    own = [pair for pair in _recorded_rows(artifact, [root]) if _arguments(pair[0], constants) == arguments]
+    own = [pair for pair in launches if _arguments(pair[0], constants) == arguments]
     given = time.launch.get("args", {})
     is_same_work = have_equal_work(recorded, candidate) and all(
         given[name] == value for name, value in constants.items() if name in given

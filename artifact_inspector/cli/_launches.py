@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from artifact_inspector.api.launches import find_launches, pair_launches
-from artifact_inspector.api.pair_prices import PredictTime, predict_pair, recall_price
 from artifact_inspector.cli._groups import LaunchOptions
 from artifact_inspector.cli._loading import cached_lookup, make_disassembler
-from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.kernel_loader import example_arguments
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument, parse_document
@@ -19,36 +17,13 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.reader import read_user_text
-from artifact_inspector.model.limits import SIMULATION_SECONDS
+
+if TYPE_CHECKING:
+    from artifact_inspector.api.pair_prices import PredictTime
+    from artifact_inspector.comparison.pair_price import PairPrice
 
 LaunchPair = tuple[Artifact, LaunchRequest]
 """A compiled kernel, and a launch of it."""
-
-
-def budget_seconds(option: str | None) -> float:
-    """The seconds of `--budget`, or the default.
-
-    Raises:
-        UsageError: they are not a time, or not positive.
-    """
-    if option is None:
-        return SIMULATION_SECONDS.value
-    seconds = parse_duration(option)
-    if not seconds:
-        raise UsageError(f"--budget is {option}.", "Expected a time above 0: --budget 60s.")
-    return seconds
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `60s`, `2m` or `45`.
-
-    Raises:
-        UsageError: it has another form.
-    """
-    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(s|m|)", text.strip())
-    if match is None:
-        raise UsageError(f"Invalid budget {text[:40]!r}.", "Write seconds or minutes: --budget 60s, --budget 2m.")
-    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def requested_pairs(
@@ -99,6 +74,8 @@ def launch_disassembler(pairs: Sequence[LaunchPair], nvdisasm: Path | None) -> D
 
 def make_time_predictor(nvdisasm: Path | None) -> PredictTime:
     """Predicts the time of a launch; the result cache keeps it."""
+    from artifact_inspector.api.pair_prices import predict_pair, recall_price  # half a second
+
     index = cached_lookup(None).index
 
     def predict(artifact: Artifact, request: LaunchRequest, gpu: str | None) -> PairPrice:

@@ -64,7 +64,8 @@ def advise(
         from artifact_inspector.api.advice import diagnose_launches, replace_stale_entry, with_launch_times
         from artifact_inspector.api.advice_cluster import AdviceSettings
         from artifact_inspector.api.remedy_search import PROCESSOR_SHARE, processor_seconds
-        from artifact_inspector.cli._launches import launch_disassembler, parse_duration
+        from artifact_inspector.cli._budget import parse_duration
+        from artifact_inspector.cli._launches import launch_disassembler
         from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.files.scratch import scratch_directory

@@ -32,8 +32,7 @@ def baseline(
 ) -> None:
     """Record the facts of kernels, and predicted times of their launches, for `check` to compare later caches with."""
     from artifact_inspector.api.baseline_records import record_kernels
-    from artifact_inspector.api.pair_prices import record_times
-    from artifact_inspector.cli._launches import budget_seconds, make_time_predictor
+    from artifact_inspector.cli._budget import limit_times
     from artifact_inspector.cli._loading import (
         cached_lookup,
         has_facts,
@@ -42,7 +41,7 @@ def baseline(
         open_selected,
     )
     from artifact_inspector.comparison.baseline import RecordedTime
-    from artifact_inspector.execution.interpreter.budget import limit_simulation
+    from artifact_inspector.compiling.ask.manifest import group_launches
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.files.writer import write_pieces
     from artifact_inspector.report.console import write
@@ -53,11 +52,17 @@ def baseline(
     if not opened.artifacts:
         raise UsageError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
     kernels_have_facts: list[bool] = []
-    predict, gpu = make_time_predictor(code.nvdisasm), modelled_product(None, selection.target)
+    gpu, directories = modelled_product(None, selection.target), [artifact.directory for artifact in opened.artifacts]
+    launches = {} if no_times else group_launches(opened.cache.root, directories)
     outcomes: list[RecordedTime | str] = []
 
     def find_times(artifact: Artifact) -> tuple[RecordedTime, ...]:
-        times = [] if no_times else list(record_times(artifact, opened.cache.root, predict, gpu))
+        if artifact.hash not in launches:
+            return ()  # imports no simulation
+        from artifact_inspector.api.pair_prices import record_times
+        from artifact_inspector.cli._launches import make_time_predictor
+
+        times = list(record_times(artifact, launches[artifact.hash], make_time_predictor(code.nvdisasm), gpu))
         outcomes.extend(times)
         return tuple(time for time in times if not isinstance(time, str))
 
@@ -75,7 +80,7 @@ def baseline(
         opened.exit_if_failed(kernels_have_facts)  # which leaves the former file
 
     parts = baseline_text(texts())
-    with limit_simulation(budget_seconds(budget)):
+    with limit_times(budget, is_needed=bool(launches)):
         if output is None:
             write("".join(parts), sys.stdout)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ from artifact_inspector.cli._output import print_next, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from artifact_inspector.comparison.baseline import Baseline, BaselineKernel
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Candidate
     from artifact_inspector.comparison.pair_price import PairPrice
+    from artifact_inspector.files.cache import Artifact, Cache
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
@@ -67,10 +69,8 @@ def check(
 
     Exit codes: 0 no checked fact got worse, 1 one did, 2 usage, 3 nothing could be read.
     """
-    from artifact_inspector.cli._launches import budget_seconds
     from artifact_inspector.comparison.baseline import DEFAULT_GATES
     from artifact_inspector.comparison.corpus import parse_gates
-    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.files.writer import write_text
     from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CheckReport
@@ -80,9 +80,7 @@ def check(
     options.require_format(format, FORMATS)
     gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
     baseline_facts = _read_baseline(baseline, selection.name)
-    predict = _make_predictor(baseline_facts, selection.cache, code.nvdisasm, threshold) if "time" in gates else None
-    with limit_simulation(budget_seconds(budget)):
-        corpus = _compare(baseline_facts, selection, code, across or [], predict)
+    corpus = _compare(baseline_facts, selection, code, across or [], threshold if "time" in gates else None, budget)
     for path, kind in files.items():
         write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", threshold, is_strict=strict))
     if format == "text":
@@ -120,20 +118,23 @@ def _read_baseline(path: Path, name: str | None) -> Baseline:
 
 
 def _make_predictor(
-    baseline: Baseline, cache: Path | None, nvdisasm: Path | None, threshold: float
-) -> Callable[[BaselineKernel, Candidate], PairPrice]:
+    baseline: Baseline, cache: Cache, artifacts: Sequence[Artifact], nvdisasm: Path | None, threshold: float
+) -> Callable[[BaselineKernel, Candidate], PairPrice | None]:
     """Predicts the time of a kernel that changed, beside the recorded one."""
-    from dataclasses import replace
-
     from artifact_inspector.api.pair_prices import price_record, unknown_price
     from artifact_inspector.cli._launches import make_time_predictor
+    from artifact_inspector.compiling.ask.manifest import group_launches
     from artifact_inspector.version import __version__
 
-    def predict(recorded: BaselineKernel, candidate: Candidate) -> PairPrice:
-        if recorded.times and baseline.generator != __version__:
+    launches, predict_time = group_launches(cache.root, [x.directory for x in artifacts]), make_time_predictor(nvdisasm)
+
+    def predict(recorded: BaselineKernel, candidate: Candidate) -> PairPrice | None:
+        if not recorded.times:
+            return None
+        if baseline.generator != __version__:
             return unknown_price(f"inspect-kernel {baseline.generator} predicted the recorded times")
-        price = price_record(recorded, candidate, cache or Path(), make_time_predictor(nvdisasm))
-        return replace(price, same_within=threshold / 100)
+        own = launches.get(candidate.artifact.hash, [])
+        return replace(price_record(recorded, candidate, own, cache.root, predict_time), same_within=threshold / 100)
 
     return predict
 
@@ -143,9 +144,11 @@ def _compare(
     selection: Selection,
     code: MachineCode,
     across: list[str],
-    predict: Callable[[BaselineKernel, Candidate], PairPrice] | None,
+    threshold: float | None,
+    budget: str | None,
 ) -> Corpus:
     from artifact_inspector.cli import _loading as loading
+    from artifact_inspector.cli._budget import limit_times
     from artifact_inspector.comparison.baseline import compare_with_baseline, stored_digests
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.facts.selection import select_kernels
@@ -162,7 +165,14 @@ def _compare(
         artifacts = ()  # every kernel of the baseline is gone
     disassemble = loading.make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
     index = loading.cached_lookup(None).index
-    with progress_bar(len(artifacts), "checking") as advance, stored_digests(artifacts, index) as find_digests:
+    predict = None
+    if threshold is not None and any(kernel.times for kernel in baseline.kernels):  # else no simulation is imported
+        predict = _make_predictor(baseline, opened, artifacts, code.nvdisasm, threshold)
+    with (
+        limit_times(budget, is_needed=predict is not None),
+        progress_bar(len(artifacts), "checking") as advance,
+        stored_digests(artifacts, index) as find_digests,
+    ):
         return compare_with_baseline(
             [x for x in baseline.kernels if id(x.artifact) in compared_ids],
             artifacts,

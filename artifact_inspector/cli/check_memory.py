@@ -147,7 +147,8 @@ def _check(
 ) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
-    from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
+    from artifact_inspector.cli._budget import budget_seconds
+    from artifact_inspector.cli._launches import launch_disassembler, requested_pairs
     from artifact_inspector.cli._loading import open_cache_or_fail
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters

@@ -67,7 +67,8 @@ def predict(
             return
         _require_consistency(time, svg, line)
         from artifact_inspector.api.launches import predict_launches
-        from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
+        from artifact_inspector.cli._budget import budget_seconds
+        from artifact_inspector.cli._launches import launch_disassembler, requested_pairs
         from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.hardware.peaks import find_peaks

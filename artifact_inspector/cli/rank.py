@@ -51,7 +51,8 @@ def rank(
     """Rank launches or configurations by predicted time, fastest first. No GPU needed."""
     from artifact_inspector.api.launches import has_tuning_launches
     from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants
-    from artifact_inspector.cli._launches import budget_seconds, requested_pairs
+    from artifact_inspector.cli._budget import budget_seconds
+    from artifact_inspector.cli._launches import requested_pairs
     from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.variations import parse_variations

@@ -36,7 +36,8 @@ REMEDY_SECONDS = 30.0
 """Time for the remedies of one kernel."""
 WHY_SECONDS = 120.0
 """Elapsed time for all that `--why` does for one kernel."""
-STEPS_OF_WHY = ("the pass", "a later release", "remedies", "options")
+STEPS_OF_WHY = ("a later release", "remedies", "options", "the pass")
+"""The pass comes last: its compiles write all texts of large kernels."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 
 
@@ -72,15 +73,13 @@ def regress(
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 nothing could be read.
     """
-    from artifact_inspector.api.trial import entry_directory
-    from artifact_inspector.cli._launches import budget_seconds
+    from artifact_inspector.cli._budget import limit_times
     from artifact_inspector.cli._loading import modelled_product
     from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.cli._sides import SelectedSides, compare_sides, select_sides
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
-    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.corpus import RegressReport
     from artifact_inspector.report.json.comparison import regress_document
@@ -99,10 +98,12 @@ def regress(
     corpus = compare_sides(
         sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler, stores=stores
     )
-    with limit_simulation(budget_seconds(budget)):
+    with limit_times(budget, is_needed=prices or why or launch is not None):
         predict = _make_predictor(corpus, roots, launch, modelled_product(None, target), prices=prices)
         regressions = find_regressions(corpus, predict)
         if why:
+            from artifact_inspector.cli._budget import budget_seconds
+
             seconds = WHY_SECONDS if budget is None else budget_seconds(budget)
             outcomes = [
                 _explain(outcome, roots, launch, a if b is None else None, seconds)
@@ -118,8 +119,12 @@ def regress(
         if regressions.outcomes and regressions.outcomes[0].change.direction is Sign.WORSE:
             first = regressions.outcomes[0].change
             entries = [first.left.artifact, first.right.artifact]
-            hashes = [f"{root}:{entry.hash[:12]}" for root, entry in zip(roots, entries, strict=False)]
-            print_next("diff", *(hashes or map(entry_directory, entries)), *(["--launch", launch] if launch else []))
+            sides_named = [f"{root}:{entry.hash[:12]}" for root, entry in zip(roots, entries, strict=False)]
+            if not roots:
+                from artifact_inspector.api.trial import entry_directory
+
+                sides_named = list(map(entry_directory, entries))
+            print_next("diff", *sides_named, *(["--launch", launch] if launch else []))
     if regressions.count(Sign.WORSE):
         raise typer.Exit(DIFFERENT)
 
@@ -145,18 +150,20 @@ def _make_predictor(
     corpus: Corpus, roots: Sequence[Path], launch: Path | None, gpu: str | None, *, prices: bool
 ) -> Callable[[Change], PairPrice | None]:
     """Predicts the times of a launch of both kernels: the given one, or with `prices` those on record."""
+    if launch is None and not prices:
+        return lambda change: None  # imports no simulation
     from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price, unknown_price
     from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._loading import cached_lookup, make_disassembler
 
     given_request = None if launch is None else read_launch_file(launch)[0]
     artifacts = [change.right.artifact for change in corpus.changes]
-    disassemble = make_disassembler(artifacts, None, sass=True) if given_request or prices else None
+    disassemble = make_disassembler(artifacts, None, sass=True)
 
     def predict(change: Change) -> PairPrice | None:
         left, right = change.left.artifact, change.right.artifact
         try:
-            request = given_request or (find_pair_launch(left, right, roots) if prices else None)
+            request = given_request or find_pair_launch(left, right, roots)
         except UsageError as error:
             return unknown_price(error.message)
         if request is None:
@@ -186,17 +193,19 @@ def _explain(
     left, right = outcome.change.left.artifact, outcome.change.right.artifact
 
     def explain() -> Iterator[dict[str, Any]]:
-        try:
-            yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
-        except InspectorError as error:
-            yield {"passes": (f"no pass was found: {error.message}",)}
         later = _try_release(left, right, headline.fact, roots, launch, source)
         yield {"trials": later}
         searched = _search_remedies(left, right, roots, launch, source)
         yield searched
-        if not searched.get("remedies"):
+        if searched.get("remedies"):
+            yield {}
+        else:
             trials = (*later, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
             yield {"trials": trials, "untried": "" if trials else searched["untried"]}
+        try:
+            yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
+        except InspectorError as error:
+            yield {"passes": (f"no pass was found: {error.message}",)}
 
     results, is_complete = collect_within(seconds, explain)
     for result in results:

@@ -240,6 +240,9 @@ def _list_candidates(candidates: Sequence[Candidate]) -> str:
     return "\n".join([*lines, f"  and {omitted} more"] if omitted > 0 else lines)
 
 
+_NO_TIME = "the baseline has no time of it"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     """Whether the check passed, then the changes, worst first."""
@@ -285,7 +288,7 @@ class CheckReport:
         for change in self.corpus.changes:
             price = change.price
             if price is None or price.ratio is None:
-                problems[price.problem if price is not None else ""] += change.degree in _LISTED_DEGREES
+                problems[_NO_TIME if price is None else price.problem] += change.degree in _LISTED_DEGREES
             elif price.direction is not Sign.WORSE and (worse := change.failures(facts, is_strict=False)):
                 name, ratio = change.right.artifact.display_name, f"{price.ratio:.2f}× the predicted time"
                 yield f"{name} passes with {ratio}, although facts got worse: {', '.join(worse)}."

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from artifact_inspector.api.memory_errors import check_launches
 from artifact_inspector.cli import app
-from artifact_inspector.cli._launches import budget_seconds
+from artifact_inspector.cli._budget import budget_seconds
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.errors import UsageError

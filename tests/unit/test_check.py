@@ -19,6 +19,7 @@ from artifact_inspector.comparison import baseline
 from artifact_inspector.comparison.baseline import RecordedTime, record
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.compiling.ask.manifest import group_launches
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
@@ -373,12 +374,13 @@ def test_a_launch_of_other_tiles_needs_a_record_of_its_own(tmp_path: Path) -> No
         predicted.append(request)
         return PairPrice(1.0, 2.0, 2.0, "path", "path", "grid 8", "MI300X", right_microseconds=len(predicted))
 
-    (time,) = record_times(entry, tmp_path / "old", predict, None)
+    rows = group_launches(tmp_path / "old", [entry.directory])[entry.hash]
+    (time,) = record_times(entry, rows, predict, None)
     assert isinstance(time, RecordedTime)
     recorded = replace(record(inspect_artifact(entry), lambda _: None), times=(time, time))
-    price = price_record(recorded, Candidate(entry), tmp_path, predict)
+    price = price_record(recorded, Candidate(entry), [], tmp_path, predict)
     assert price.ratio == 3.0  # the worst of two launches
     assert [request.grid for request in predicted] == [(8, 1, 1)] * 3
     other = replace(recorded, summary=replace(recorded.summary, tiles=()))
-    assert "its tiles changed" in price_record(other, Candidate(entry), tmp_path, predict).problem
-    assert price_record(other, Candidate(entry), tmp_path / "old", predict).ratio == 5.0  # its own record
+    assert "its tiles changed" in price_record(other, Candidate(entry), [], tmp_path, predict).problem
+    assert price_record(other, Candidate(entry), rows, tmp_path, predict).ratio == 5.0  # its own record

@@ -58,6 +58,14 @@ def read_launches_below(root: Path, directories: Iterable[str]) -> list[tuple[di
     return [(row, recorded) for recorded in roots for row in read_launches(recorded)]
 
 
+def group_launches(root: Path, directories: Iterable[str]) -> dict[str, list[tuple[dict[str, Any], Path]]]:
+    """Hash of a kernel → its launches as `read_launches_below` returns them."""
+    grouped: dict[str, list[tuple[dict[str, Any], Path]]] = {}
+    for row, recorded in read_launches_below(root, directories):
+        grouped.setdefault(str(row.get("hash")), []).append((row, recorded))
+    return grouped
+
+
 def create_directory(out: Path) -> Path:
     """A cache directory to compile into, created if it is missing.
 
