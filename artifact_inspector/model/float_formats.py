@@ -6,7 +6,7 @@ that one instruction makes, apart from float32 operands whose exponents differ b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -62,14 +62,20 @@ class Rounding:
         """Whether results are rounded at random."""
         return self._random is not None
 
-    def to_format(self, values: Doubles, target: FloatFormat, *, towards_zero: bool = False) -> Doubles:
-        """Numbers rounded to a format, with infinities where they overflow it."""
+    def to_format(
+        self, values: Doubles, target: FloatFormat, *, direction: Callable[[Doubles], Doubles] | None = None
+    ) -> Doubles:
+        """Numbers rounded to a format, with infinities where they overflow it.
+
+        Args:
+            direction: rounds to integers in a fixed direction; None means as this rounding does.
+        """
         with np.errstate(all="ignore"):
             _, exponents = np.frexp(values)
             scale = np.maximum(exponents - 1, target.least_exponent) - target.mantissa
             scaled = np.ldexp(values, -scale)
-            if towards_zero:
-                rounded = np.trunc(scaled)
+            if direction is not None:
+                rounded = direction(scaled)
             elif self._random is None:
                 rounded = np.rint(scaled)
             else:

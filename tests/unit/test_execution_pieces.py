@@ -175,3 +175,25 @@ def test_a_division_of_unusual_numbers_takes_the_slow_path(dividend: float, divi
     words = [int(np.float32(number).view(np.uint32)) for number in (dividend, divisor)]
     machine, _, _ = run(f"MOV R1, {words[0]:#x}\nMOV R2, {words[1]:#x}\nFCHK P0, R1, R2\nSEL R3, 0x1, RZ, P0")
     assert np.all(np.asarray(machine.registers["R3"]) == is_slow)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("", 1.0), (".RM", 1.0), (".RP", 1 + 2**-23), (".RZ", 1.0)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_are_rounded_in_their_direction(mode: str, expected: float, sign: int) -> None:
+    """1 + 2⁻²⁵ lies between 1 and the next number above."""
+    words = [int(np.float32(sign * number).view(np.uint32)) for number in (1, 2**-25)]
+    if sign < 0:
+        expected = {".RM": -1 - 2**-23}.get(mode, -1.0)
+    machine, _, _ = run(f"MOV R1, {words[0]:#x}\nMOV R2, {words[1]:#x}\nFADD{mode} R3, R1, R2")
+    assert np.all(np.asarray(machine.registers["R3"]) == int(np.float32(expected).view(np.uint32)))
+
+
+def test_the_stored_half_of_a_register_is_known_if_the_other_half_is_not() -> None:
+    machine, _, _ = run("""
+        MOV R2, 0x70005
+        PRMT R1, R2, 0x7632, R1
+        STS.U16 [0x40], R1
+        LDS.U16 R3, [0x40]
+        LDS R4, [R3]
+    """)
+    assert np.all(np.asarray(machine.registers["R3"]) == 7)

@@ -23,7 +23,10 @@ _EQUAL_NAMES = """
     hypot isfinite isinf isnan lgamma log log10 log1p log2 pow rsqrt sin sinh sqrt tan tanh trunc
     """
 """Functions of libdevice that torch has by the same name."""
-_OTHER_NAMES = {"fabs": "abs", "finite": "isfinite", "rint": "round", "nearbyint": "round", "powi": "pow"}
+_OTHER_NAMES = {
+    "fabs": "abs", "finite": "isfinite", "rint": "round", "nearbyint": "round", "powi": "pow",
+    "fdiv_rn": "true_divide", "ddiv_rn": "true_divide", "fsqrt_rn": "sqrt", "dsqrt_rn": "sqrt",
+}  # fmt: skip
 _FUNCTIONS: Mapping[str, str] = {**{name: name for name in _EQUAL_NAMES.split()}, **_OTHER_NAMES}
 _PREFIX, _LIBRARY, _STUBS = "__nv_", "triton.language.extra.cuda.libdevice", "triton.language.extra.libdevice"
 

@@ -128,7 +128,9 @@ def _rounding_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
         if old is None or new is None:
             return original(data, source, target, rounding_mode)
         bits = np.ascontiguousarray(data).view(f"u{old.bits // 8}").astype(np.int64)
-        number = Rounding().to_format(numbers_of(bits, old), new, towards_zero="RTZ" in str(rounding_mode))
+        number = Rounding().to_format(
+            numbers_of(bits, old), new, direction=np.trunc if "RTZ" in str(rounding_mode) else None
+        )
         return bits_of(number, new).astype(f"u{new.bits // 8}").reshape(data.shape)
 
     return convert

@@ -13,6 +13,7 @@ from artifact_inspector.execution.interpreter.values import (
     FULL,
     BoolArray,
     IntArray,
+    Plain,
     UnknownValue,
     Value,
     broadcast_value,
@@ -78,7 +79,7 @@ def store_values(machine: Machine, lanes: LaneAccesses | None, size: int, words:
     addresses, active = _addresses_by_cta(lanes, [np.zeros(machine.shape, np.int64)])
     for word_index, word in enumerate(words):
         data = broadcast_value(data_of(word), machine.shape)[active]
-        known = broadcast_value(unknown_bits_of(word), machine.shape)[active] == 0
+        known = broadcast_value(_unknown_stored(word, size), machine.shape)[active] == 0
         values.store(addresses[active] + 4 * word_index, min(size, 4), data, known, machine.step.index)
 
 
@@ -124,10 +125,15 @@ def update_values(
 def store_global(machine: Machine, lanes: LaneAccesses, size: int, value: Value | None) -> None:
     """Store values to memory whose content is tracked; None stores unknown bytes."""
     addresses, active = _addresses_by_cta(lanes.expanded, [np.zeros(machine.shape, np.int64)])
-    if value is None or broadcast_value(unknown_bits_of(value), machine.shape)[active].any():
+    if value is None or broadcast_value(_unknown_stored(value, size), machine.shape)[active].any():
         machine.memory.store(addresses[active], size, None)
     else:
         machine.memory.store(addresses[active], size, broadcast_value(data_of(value), machine.shape)[active])
+
+
+def _unknown_stored(value: Value, size: int) -> Plain:
+    """The unknown bits of a word, of the bytes of it that a store of some bytes writes."""
+    return unknown_bits_of(value) & ((1 << 8 * min(size, 4)) - 1)
 
 
 _SHARED_WORD_COST = 8
@@ -185,13 +191,13 @@ def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values
             forget_shared(machine, missing_inputs)
         return
     shared.missing_inputs |= missing_inputs_of(*values)
-    entirely_unknown = [
-        isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray) for value in values
-    ]
+    unknown_parts = [_unknown_stored(value, size) for value in values]
+    entirely_unknown = [not isinstance(part, np.ndarray) and part != 0 for part in unknown_parts]
     if shared.content is None and all(entirely_unknown):
         return
     data_and_unknown = [
-        (np.asarray(data_of(value), np.int64), np.asarray(unknown_bits_of(value)) != 0) for value in values
+        (np.asarray(data_of(value), np.int64), np.asarray(part) != 0)
+        for value, part in zip(values, unknown_parts, strict=True)
     ]
     addresses, mask = _addresses_by_cta(lanes, [array for pair in data_and_unknown for array in pair])
     for word_index, (data, unknown_lanes) in enumerate(data_and_unknown):

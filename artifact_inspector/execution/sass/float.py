@@ -63,9 +63,8 @@ def _arithmetic_builder(function: Callable[..., Floats], registers: int = 1) -> 
         name, _, at = op.destinations(statement, 0)
         sources, _ = op.split_predicates(statement.operands[at:])
         flushes_denormals = statement.has_modifier("FTZ")
-        towards_zero, saturates = statement.has_modifier("RZ"), statement.has_modifier("SAT")
-        if {"RM", "RP"} & set(statement.modifiers):  # other rounding modes
-            return op.unknown_result_run(name, statement)
+        saturates = statement.has_modifier("SAT")
+        direction = next((_DIRECTIONS[m] for m in statement.modifiers if m in _DIRECTIONS), None)
         readers = [[reader_of(operand, step) for operand in sources] for step in range(registers)]
 
         def run(machine: Machine) -> None:
@@ -76,8 +75,8 @@ def _arithmetic_builder(function: Callable[..., Floats], registers: int = 1) -> 
                 with np.errstate(all="ignore"):
                     operands = [*map(_flush_denormals, operands)] if flushes_denormals else operands
                     result = function(*rounding.split_fused(operands, FLOAT32))
-                    if towards_zero or rounding.is_random:
-                        result = rounding.to_format(np.asarray(result, np.float64), FLOAT32, towards_zero=towards_zero)
+                    if direction or rounding.is_random:
+                        result = rounding.to_format(np.asarray(result, np.float64), FLOAT32, direction=direction)
                     if saturates:
                         result = np.where(np.isnan(result), 0.0, np.clip(result, 0.0, 1.0))
                     return float32_bits(_flush_denormals(np.float32(result)) if flushes_denormals else result)
@@ -91,6 +90,8 @@ def _arithmetic_builder(function: Callable[..., Floats], registers: int = 1) -> 
     return build
 
 
+_DIRECTIONS: Mapping[str, Callable[[Doubles], Doubles]] = {"RZ": np.trunc, "RM": np.floor, "RP": np.ceil}
+"""Rounding modes other than to nearest."""
 _COMPARISONS: Mapping[str, np.ufunc] = {
     "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
 }  # fmt: skip

@@ -130,7 +130,7 @@ def _build_pack(statement: SassStatement) -> op.StepRun:
         return op.unknown_result_run(name, statement)
     target = formats[0] if formats else FLOAT16
     source = formats[1] if len(formats) > 1 else FLOAT32
-    towards_zero = "RZ" in modifiers
+    direction = np.trunc if "RZ" in modifiers else None
     if any(m.startswith("UNPACK_B") for m in modifiers):
         return _build_unpack(statement, name, at, target, source)
     readers = [op.word_reader(operand, is_float=True) for operand in statement.operands[at:]]
@@ -138,9 +138,7 @@ def _build_pack(statement: SassStatement) -> op.StepRun:
         return op.unknown_result_run(name, statement)
 
     def pack(rounding: Rounding, high: Known, low: Known, upper_half: Known = 0) -> Known:
-        numbers = [
-            rounding.to_format(numbers_of(word, FLOAT32), target, towards_zero=towards_zero) for word in (high, low)
-        ]
+        numbers = [rounding.to_format(numbers_of(word, FLOAT32), target, direction=direction) for word in (high, low)]
         packed = bits_of(numbers[0], target) << target.bits | bits_of(numbers[1], target)
         if target.bits == 8:
             packed = packed | (np.asarray(upper_half, np.int64) & 0xFFFF) << 16
@@ -173,7 +171,7 @@ def _build_convert(statement: SassStatement) -> op.StepRun:
     operand = statement.operands[at]
     if len(kinds) != 2 or {"RELU", "SAT", "RM", "RP"} & set(statement.modifiers):
         return op.unknown_result_run(name, statement)
-    towards_zero = statement.has_modifier("RZ")
+    direction = np.trunc if statement.has_modifier("RZ") else None
     reader = op.wide_reader(operand) if kinds[1] == "F64" else op.word_reader(operand, is_float=True)
     shift = 16 if "H1_H1" in operand.suffixes else 0
 
@@ -186,7 +184,7 @@ def _build_convert(statement: SassStatement) -> op.StepRun:
             if kinds[0] == "F64":
                 return without_dimensions(number.view(np.int64))
             target = FORMATS[kinds[0]]
-            return without_dimensions(bits_of(rounding.to_format(number, target, towards_zero=towards_zero), target))
+            return without_dimensions(bits_of(rounding.to_format(number, target, direction=direction), target))
 
         value = apply(convert, reader(machine))
         if kinds[0] == "F64":
