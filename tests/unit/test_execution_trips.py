@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.interpreter import induction, loops, state_changes
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import as_array_value
@@ -194,6 +195,7 @@ class Ran(NamedTuple):
     proven: list[int]
     """Trips that ran side by side, each time."""
     names: tuple[str, ...]
+    stream: AccessStream
 
 
 def run(
@@ -214,6 +216,7 @@ def run(
     tensor = Tensor((2048 * (ctas + 1),), "i32", values=tuple(range(2048 * (ctas + 1))))
     launch = place_tensors(KernelLaunch((ctas, 1, 1), {"a": tensor}))
     names, counts, memory = InputNames(), StepCounters(len(program.steps), steps), GlobalMemory(launch)
+    stream = memory.footprints = AccessStream(launch, 1 << 12)
     environment = SassEnvironment(program, launch, [("a", launch.arguments["a"])], 64, names)
     machine = Machine(program, np.arange(ctas), 64, memory, counts, names, environment, loops)
     machine.registers.update(dict.fromkeys(("R5", "R9", "UR4", "UR5"), 0))
@@ -228,7 +231,7 @@ def run(
     monkeypatch.setattr(induction.IterationHypothesis, "_commit", note)
     ended = run_machines(machine)
     monkeypatch.undo()
-    return Ran(counts, memory, ended, machine.trace or [], machine.registers, proven, names.names_in(-1))
+    return Ran(counts, memory, ended, machine.trace or [], machine.registers, proven, names.names_in(-1), stream)
 
 
 def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
@@ -276,6 +279,33 @@ def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatc
 def test_what_cannot_be_proven_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = REFUSING[name] + AGAIN
     assert_same(run(body, ctas, LoopAccelerator(), monkeypatch), run(body, ctas, None, monkeypatch))
+
+
+ORDERED = ("a sum grows", "a guard turns off", "some trips copy nothing, and some lanes write zeros")
+TURNS = ".L_1:\nIADD3 R9, R8, R1, RZ\nISETP.LT.AND P2, PT, R9, 0x1e, PT\n@P2 LDG.E R4, desc[UR4][R2.64]\n" + (
+    "LDG.E R4, desc[UR4][R2.64+0x800]\n"
+)
+"""A load that every CTA skips from another trip on, beside one that none skips."""
+
+
+def order_of(ran: Ran, cta: int) -> list[tuple[int, ...]]:
+    events = ran.stream.events()
+    rows = np.stack([events.positions, events.steps, events.samples], axis=1)[events.ctas == cta]
+    return sorted(map(tuple, rows.tolist()))
+
+
+@pytest.mark.parametrize("ctas", [2, MANY])
+@pytest.mark.parametrize("body", [*(LOOPS[name] for name in ORDERED), TURNS])
+def test_accesses_are_in_the_order_of_one_cta_whose_trips_run_one_by_one(
+    body: str, ctas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, alone = (run(body + AGAIN, *how, monkeypatch) for how in ((ctas, LoopAccelerator()), (1, None)))
+    assert found.proven or body in map(LOOPS.get, ONE_BY_ONE)
+    assert order_of(found, 0) == order_of(alone, 0) != []
+    assert found.stream.lengths[0] == alone.stream.lengths[0]
+    together = run(body + AGAIN, ctas, None, monkeypatch)
+    assert found.stream.lengths.tolist() == together.stream.lengths.tolist()
+    assert all(order_of(found, cta) == order_of(together, cta) for cta in range(ctas))
 
 
 def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,8 @@ def count_global_access(
         _count_sectors(machine, merge_equal_rows(unit_lanes, unit_bytes), size, unit_bytes, request_lanes)
     ctas, addresses, active = lanes.participating(machine.ctas), lanes.addresses, lanes.mask
     if memory.footprints is not None:
-        memory.record(FootprintAccess(step.index, ctas, addresses, active, not is_write, cta_offsets=lanes.cta_offsets))
+        rows = None if lanes.participating_ctas is None else np.flatnonzero(lanes.participating_ctas)
+        memory.record(FootprintAccess(step.index, ctas, addresses, active, not is_write, rows, lanes.cta_offsets))
     if memory.observer is not None:
         memory.observe(GlobalAccess(step, ctas, addresses, active, lanes.cta_offsets, size, is_write))
     if lanes.cta_offsets is None:

@@ -95,39 +95,44 @@ class AccessStream(ImmediateRecorder):
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
-        self._record(access, np.zeros(len(access.ctas), np.int32), 1, 0)
-        self.lengths[access.ctas] += 1
+        self.add_iterations([access], access.machine_rows)
 
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
-        """Record the accesses of many loop iterations.
+        """Record the accesses of many loop iterations, at the positions that they have if iterations run one by one.
+
+        A CTA of which no lane takes part in an access does not wait for it: it takes no position.
 
         Args:
-            accesses: one per instruction, in program order; its rows are ordered by iteration, then by CTA.
+            accesses: in program order; the rows of each are ordered by iteration, then by CTA.
             rows: CTAs of one iteration.
         """
-        iterations = np.zeros_like(self.lengths)
-        for number, access in enumerate(accesses):
-            count = len(access.ctas)
-            if count % rows:
-                trips = _occurrences(access.ctas)
-            else:
-                trips = np.repeat(np.arange(count // rows, dtype=np.int32), rows)
-            self._record(access, trips, len(accesses), number)
-            np.maximum(iterations, np.bincount(access.ctas, minlength=len(iterations)), out=iterations)
-        self.lengths += iterations * len(accesses)
+        if not accesses:
+            return
+        active = [_active_rows(access) for access in accesses]
+        iterations = 1 + max(int(of_machine[-1]) for _, of_machine in active) // rows
+        counts = np.stack([np.bincount(of_machine, minlength=iterations * rows) for _, of_machine in active])
+        ends = counts.reshape(len(accesses), iterations, rows).swapaxes(0, 1).reshape(-1, rows).cumsum(axis=0)
+        starts = ends.reshape(iterations, len(accesses), rows).swapaxes(0, 1).reshape(counts.shape) - counts
+        totals = np.zeros_like(self.lengths)
+        for access, first, (own_rows, of_machine) in zip(accesses, starts, active, strict=True):
+            positions = np.zeros(len(access.ctas), np.int64)
+            same_row = np.arange(len(of_machine)) - np.searchsorted(of_machine, of_machine)
+            positions[own_rows] = self.lengths[access.ctas[own_rows]] + first[of_machine] + same_row
+            totals[access.ctas[own_rows]] = ends[-1, of_machine % rows]
+            self._record(access, positions)
+        self.lengths += totals
 
-    def _record(self, access: FootprintAccess, trips: NDArray[np.int32], stride: int, number: int) -> None:
-        """Record the sampled pairs of an access, which is number `number` of `stride` in each trip."""
+    def _record(self, access: FootprintAccess, positions: NDArray[np.int64]) -> None:
+        """Record the sampled pairs of an access, with the position of each of its rows."""
         for rows, samples in self._sampled_pairs(access):
             if not len(rows):
                 continue
             ctas = access.ctas[rows]
-            positions = self.lengths[ctas] + trips[rows].astype(np.int64) * stride + number
             count = len(rows)
             self._events.append(
                 StreamEvents(
                     ctas.astype(np.int32),
-                    positions.astype(np.int32),
+                    positions[rows].astype(np.int32),
                     samples.astype(np.int32),
                     np.full(count, access.step, np.int32),
                     np.full(count, access.is_read),
@@ -213,18 +218,9 @@ def _spread(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArr
     return np.repeat(np.arange(len(firsts)), counts), np.repeat(firsts, counts) + within
 
 
-def _occurrences(numbers: NDArray[np.int64]) -> NDArray[np.int32]:
-    """How many equal numbers precede each one.
-
-    Example:
-        >>> _occurrences(np.array([4, 5, 4, 4])).tolist()
-        [0, 0, 1, 2]
-    """
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    is_first = np.ones(len(ordered), bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(is_first)
-    result = np.empty(len(ordered), np.int32)
-    result[order] = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    return result
+def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of an access of which lanes take part: their indices in the access, and in the machine."""
+    mask, own_rows = access.mask, np.arange(len(access.ctas))
+    if mask is not None and len(mask) > 1:
+        own_rows = np.flatnonzero(mask.any(axis=1))
+    return own_rows, own_rows if access.rows is None else access.rows[own_rows]

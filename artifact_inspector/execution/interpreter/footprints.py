@@ -41,10 +41,15 @@ class FootprintAccess(NamedTuple):
     """Lanes that take part, same shape; None means all."""
     is_read: bool
     """False means that it writes."""
-    first_row: int = 0
-    """Row of the machine of the first CTA."""
+    rows: IntArray | None = None
+    """Row of the machine of each CTA, in order; None if all of its rows take part."""
     cta_offsets: IntArray | None = None
     """Byte offset of each CTA, if all of them share one row of addresses."""
+
+    @property
+    def machine_rows(self) -> int:
+        """Rows of the machine up to the last that takes part."""
+        return len(self.ctas) if self.rows is None else int(self.rows[-1]) + 1
 
 
 class AccessRecorder(Protocol):

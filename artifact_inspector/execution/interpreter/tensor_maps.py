@@ -170,8 +170,9 @@ def record_box_copies(
         if not addresses.size:
             continue
         counts.bytes_requested[index] += addresses.size * BOX_ROW_UNIT
-        cta = machine.ctas[row : row + 1]
-        _record_boxes(machine, FootprintAccess(index, cta, addresses.reshape(1, -1), None, reads, row))
+        own_row = np.array([row])
+        access = FootprintAccess(index, machine.ctas[own_row], addresses.reshape(1, -1), None, reads, own_row)
+        _record_boxes(machine, access)
         machine.memory.touch(addresses, BOX_ROW_UNIT, is_write=not reads, updates=updates)
 
 
@@ -196,7 +197,7 @@ def _record_whole_boxes(
         return False
     machine.counters.bytes_requested[index] += addresses.size * BOX_ROW_UNIT * len(rows)
     ctas = machine.ctas[rows]
-    _record_boxes(machine, FootprintAccess(index, ctas, addresses.reshape(1, -1), None, reads, cta_offsets=cta_offsets))
+    _record_boxes(machine, FootprintAccess(index, ctas, addresses.reshape(1, -1), None, reads, rows, cta_offsets))
     return True
 
 

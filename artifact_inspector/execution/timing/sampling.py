@@ -149,7 +149,7 @@ class GlobalTraffic(ImmediateRecorder):
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
-        self.add_iterations([access], access.first_row + len(access.ctas))
+        self.add_iterations([access], access.machine_rows)
 
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations.
@@ -177,7 +177,8 @@ class GlobalTraffic(ImmediateRecorder):
                 warps = first_warp + np.arange(addresses.size).reshape(addresses.shape) // _WARP_LANES
                 lanes = np.ones(addresses.shape, np.bool_) if on is None else on
                 rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
-            ctas, iterations, step = access.ctas[rows_on], (access.first_row + rows_on) // rows, access.step
+            iterations = (rows_on if access.rows is None else access.rows[rows_on]) // rows
+            ctas, step = access.ctas[rows_on], access.step
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
                 mask = None if on is None else on[first]
