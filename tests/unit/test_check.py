@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +56,15 @@ def drain(directory: Path) -> None:
 def test_recording_says_how_many_and_where(directory: Path) -> None:
     assert run("baseline", "cache", "-o", "more.json").stdout == "1 kernel recorded in more.json\n"
     assert (directory / "more.json").read_text() == run("baseline", "cache").stdout
+
+
+def test_a_check_of_unchanged_kernels_imports_no_simulator(directory: Path) -> None:
+    code = "import sys; from artifact_inspector.cli import app; app(sys.argv[1:], standalone_mode=False); " + (
+        "print(*(n for n in sys.modules if n.startswith(('numpy', 'artifact_inspector.execution'))))"
+    )
+    command = [sys.executable, "-c", code, "check", "cache", "-b", "facts.json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["1 kernel compared · 1 as recorded", ""]
 
 
 def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> None:
