@@ -119,7 +119,9 @@ def _count_gains(name: str) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize(("name", "heading"), [("fifth", "The fifth set"), ("ninth", "The ninth set")])
+@pytest.mark.parametrize(
+    ("name", "heading"), [("fifth", "The fifth set"), ("ninth", "The ninth set"), ("tenth", "The tenth set")]
+)
 def test_the_page_counts_the_gains_of_a_set(name: str, heading: str) -> None:
     counts = _count_gains(f"advise-h200-{name}.csv")
     page = (LAB / "diagnosis.md").read_text(encoding="utf-8").partition(f"### {heading}\n")[2].partition("\n### ")[0]
