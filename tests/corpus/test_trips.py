@@ -94,6 +94,9 @@ def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     for field in (
         "requested_lines",
         "new_sectors",
+        "missing_accesses",
+        "accesses",
+        "accesses_of_cta",
         "requested_sectors",
         "contiguous_ranges",
         "sectors_read",

@@ -311,12 +311,14 @@ class CtaCostModel:
             self.counters.bytes_requested[step_index] / sample_visits,
         )
         contiguous_ranges = traffic.contiguous_ranges.get(step_index, 0) / sample_visits
+        # all warps wait for the last sector, also for one that another warp of the CTA fetches already
+        missing = traffic.missing_accesses.get(step_index, 0) / max(1, traffic.accesses.get(step_index, 0))
         if (
             step_index in self.counters.missing_inputs and not requested_sectors
         ):  # unknown addresses: assume contiguous ones
             bytes_moved = warps_per_visit * self.chip.warp_size * bytes_per_lane(step)
             requested_sectors = new_sectors = bytes_moved / SECTOR
-            lines, contiguous_ranges = bytes_moved / LINE, 1.0
+            lines, contiguous_ranges, missing = bytes_moved / LINE, 1.0, 1.0
         if pipe is Pipe.BULK:
             lines = bytes_moved / LINE
         past_l1 = is_store or pipe is Pipe.BULK or _is_past_l1_copy(step)
@@ -336,8 +338,9 @@ class CtaCostModel:
         if step.kind in ("global_reduction", "global_atomic"):
             delay: float = timing.atomic
         else:
-            delay = timing.l1 + l1_miss_share * (
-                timing.l2 + new_share * min(1.0, dram_share) * (timing.dram - timing.l2) - timing.l1
+            misses_l1 = 1.0 if l1_miss_share == 1.0 else missing
+            delay = timing.l1 + misses_l1 * (
+                timing.l2 + missing * min(1.0, dram_share) * (timing.dram - timing.l2) - timing.l1
             )
         if pipe is Pipe.BULK:
             delay += timing.tma

@@ -30,7 +30,7 @@ from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, Gp
 from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes, window_ctas
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
-from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
+from artifact_inspector.execution.timing.sampling import LaunchSample, sample_evenly
 from artifact_inspector.execution.timing.shared_windows import DeferredWindow, SharedWindows, load_candidate
 from artifact_inspector.execution.timing.turnover import Turnover
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -161,7 +161,7 @@ def estimate_launch(
     )
     if resident_ctas == 0:
         return empty_estimate
-    sample = sample_launch(loaded, launch, limit=limit)
+    sample = sample_evenly(loaded, launch, limit)
     unknown_inputs, notes = find_missing_inputs(sample), launch.notes
     if loaded.initial_state is not None:
         notes += (AMD_NOTE,)

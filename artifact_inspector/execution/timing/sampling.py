@@ -10,7 +10,7 @@ the root of x⁴ = x + 1 cover every direction of the grid.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,10 @@ LINE = 128
 _WARP_LANES = 32
 L2_PIECE = 256
 """Bytes whose atomics follow each other in the L2. Measured on an H200 (docs/lab/diagnosis.md)."""
+_EQUAL_WORK = 0.9
+"""Fewest accesses of a CTA over the most, from which CTAs work alike."""
+_UNEQUAL_CTAS = 64
+"""CTAs of a sample that work unequally."""
 _QUASIRANDOM_ROOT = 1.2207440846057596
 _STEPS = tuple(_QUASIRANDOM_ROOT**-power for power in (1, 2, 3))
 
@@ -85,8 +89,14 @@ class GlobalTraffic(ImmediateRecorder):
     """Step → sectors that their CTA had not read (or written) before."""
     requested_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors, totalled over requests."""
+    accesses: dict[int, int] = field(default_factory=dict)
+    """Step → accesses of a CTA, by all its warps at once."""
+    missing_accesses: dict[int, int] = field(default_factory=dict)
+    """Step → those with a sector that their CTA had not read (or written) before."""
     completed_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors of stores that directly follow a store to the same ones, with which the L1 may merge them."""
+    accesses_of_cta: dict[int, int] = field(default_factory=dict)
+    """CTA → its accesses."""
     contiguous_ranges: dict[int, int] = field(default_factory=dict)
     """Step → contiguous memory ranges that the warps of a CTA touch together."""
     sectors_read: dict[str, int] = field(default_factory=dict)
@@ -179,6 +189,7 @@ class GlobalTraffic(ImmediateRecorder):
                 rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
             iterations = (rows_on if access.rows is None else access.rows[rows_on]) // rows
             ctas, step = access.ctas[rows_on], access.step
+            self._count_accesses(ctas)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
                 mask = None if on is None else on[first]
@@ -187,10 +198,11 @@ class GlobalTraffic(ImmediateRecorder):
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
                     (self.active_lanes, pattern.lanes), (self.distinct_addresses, pattern.distinct_addresses),
-                    (self.completed_sectors, pattern.sectors if completes else 0),
+                    (self.completed_sectors, pattern.sectors if completes else 0), (self.accesses, 1),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
                 self.new_sectors.setdefault(step, 0)
+                self.missing_accesses.setdefault(step, 0)
                 if self.tracks_addresses:
                     accesses_at = self.first_addresses.setdefault(step, {})
                     for key in zip(ctas[same_pattern].tolist(), base[same_pattern].tolist(), strict=True):
@@ -211,6 +223,10 @@ class GlobalTraffic(ImmediateRecorder):
                         )
         for (name, cta, reads), touched in touches.items():
             self._record_first_touches(name, cta, reads, touched)
+
+    def _count_accesses(self, ctas: NDArray[np.int64]) -> None:
+        for cta, count in zip(*map(np.ndarray.tolist, np.unique(ctas, return_counts=True)), strict=True):
+            self.accesses_of_cta[cta] = self.accesses_of_cta.get(cta, 0) + count
 
     def _repeats_sectors(self, lane_sectors: NDArray[np.int64]) -> bool:
         """Whether a store goes to the sectors of the store that precedes it."""
@@ -237,20 +253,24 @@ class GlobalTraffic(ImmediateRecorder):
                 is_touched[row] = True
                 totals[name] = totals.get(name, 0) + count
                 self.new_sectors[touched[0].step] += count
+                self.missing_accesses[touched[0].step] += count > 0
                 return
-        sectors, steps = _in_touch_order(touched)
+        sectors, steps, iterations = _in_touch_order(touched)
         sectors -= first
         is_new = (sectors >= 0) & (sectors < size)
         is_new[is_new] = ~is_touched[sectors[is_new]]
-        sectors, steps = sectors[is_new], steps[is_new]
+        sectors, steps, iterations = sectors[is_new], steps[is_new], iterations[is_new]
         positions = np.arange(len(sectors), dtype=np.int32)
         first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
-        steps = steps[first_positions[sectors] == positions]
+        is_first = first_positions[sectors] == positions
+        steps, iterations = steps[is_first], iterations[is_first]
         is_touched[sectors] = True
         totals[name] = totals.get(name, 0) + len(steps)
         counts = np.bincount(steps)
+        accesses = np.bincount(steps[_starts_group(steps, iterations)])  # sectors of one access follow each other
         for step in np.flatnonzero(counts).tolist():
             self.new_sectors[step] += int(counts[step])
+            self.missing_accesses[step] += int(accesses[step])
 
     def _access_pattern(
         self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offset: int
@@ -289,16 +309,19 @@ class _SectorTouches(NamedTuple):
     """Shape (iterations, sectors of each)."""
 
 
-def _in_touch_order(touched: Sequence[_SectorTouches]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sectors in the order in which they are touched, iteration by iteration, and the step of each."""
+def _in_touch_order(
+    touched: Sequence[_SectorTouches],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Sectors in the order in which they are touched, iteration by iteration, and the step and iteration of each."""
     steps = [np.full(touches.sectors.shape, touches.step) for touches in touched]
     if all(np.array_equal(touches.iterations, touched[0].iterations) for touches in touched):
         sectors = np.concatenate([touches.sectors for touches in touched], axis=1)
-        return sectors.ravel(), np.concatenate(steps, axis=1).ravel()
+        iterations = np.repeat(touched[0].iterations, sectors.shape[1])
+        return sectors.ravel(), np.concatenate(steps, axis=1).ravel(), iterations
     iterations = np.concatenate([np.repeat(touches.iterations, touches.sectors.shape[1]) for touches in touched])
     touch_order = np.argsort(iterations, kind="stable")
-    sectors = np.concatenate([touches.sectors.ravel() for touches in touched])
-    return sectors[touch_order], np.concatenate([touches.ravel() for touches in steps])[touch_order]
+    sectors = np.concatenate([touches.sectors.ravel() for touches in touched])[touch_order]
+    return sectors, np.concatenate([touches.ravel() for touches in steps])[touch_order], iterations[touch_order]
 
 
 def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
@@ -353,6 +376,11 @@ class LaunchSample:
     unfinished: tuple[UnfinishedCtas, ...]
     input_names: InputNames
 
+    @property
+    def accesses(self) -> NDArray[np.int64]:
+        """Accesses to global memory of each sampled CTA, by all its warps at once."""
+        return np.array([self.traffic.accesses_of_cta.get(cta, 0) for cta in self.ctas.tolist()])
+
 
 def sample_launch(
     loaded: LoadedKernel,
@@ -405,3 +433,18 @@ def sample_launch(
         unfinished=tuple(unfinished),
         input_names=setup.input_names,
     )
+
+
+def sample_evenly(loaded: LoadedKernel, launch: KernelLaunch, limit: int) -> LaunchSample:
+    """A sample that averages more CTAs if they work unequally, as on ragged or sparse data.
+
+    Its trace is that of a CTA which works as much as the average.
+    """
+    sample = sample_launch(loaded, launch, limit=limit)
+    accesses = sample.accesses
+    if sample.unfinished or accesses.min() >= max(1, _EQUAL_WORK * accesses.max()):
+        return sample
+    sample = sample_launch(loaded, launch, _UNEQUAL_CTAS, limit)
+    accesses = sample.accesses
+    typical = sample.ctas[[np.abs(accesses - accesses.mean()).argmin()]]
+    return replace(sample, trace=sample_launch(loaded, launch, limit=limit, ctas=typical).trace)

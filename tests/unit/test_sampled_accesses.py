@@ -1,0 +1,59 @@
+"""Which accesses of sampled CTAs wait for a fetch, against sets of sectors in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.timing.sampling import GlobalTraffic
+
+START, BYTES = 1 << 20, 1 << 16
+
+
+def _traffic() -> GlobalTraffic:
+    return GlobalTraffic((TensorMemory("x", Tensor((BYTES,), "u8", pointer=START)),))
+
+
+def test_all_warps_wait_for_sectors_that_one_of_them_fetches() -> None:
+    traffic = _traffic()
+    row = START + np.tile(np.arange(32) * 4, 2)[None]  # two warps read the same 128 bytes
+    traffic.add(FootprintAccess(0, np.array([0]), row, None, True))
+    traffic.add(FootprintAccess(1, np.array([0]), row, None, True))
+    assert (traffic.requested_sectors[0], traffic.new_sectors[0]) == (8, 4)
+    assert (traffic.accesses, traffic.missing_accesses) == ({0: 1, 1: 1}, {0: 1, 1: 0})
+    assert traffic.accesses_of_cta == {0: 2}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_accesses_with_a_new_sector_are_counted_one_by_one_and_side_by_side(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    ctas, trips = np.array([3, 9]), 7
+    addresses = [START + random.integers(0, 900, (trips * len(ctas), 64)) * 8 for _ in range(2)]
+    masks = [random.random((trips * len(ctas), 64)) < random.choice([0.02, 0.3]) for _ in range(2)]
+    touched: dict[int, set[int]] = {3: set(), 9: set()}
+    accesses, missing, of_cta = [0, 0], [0, 0], {3: 0, 9: 0}
+    for row in range(trips * len(ctas)):
+        cta = int(ctas[row % 2])
+        for step in range(2):
+            sectors = {int(at) // SECTOR for at in addresses[step][row][masks[step][row]]}
+            accesses[step] += bool(sectors)
+            missing[step] += bool(sectors - touched[cta])
+            of_cta[cta] += bool(sectors)
+            touched[cta] |= sectors
+
+    side_by_side, one_by_one = _traffic(), _traffic()
+    rows = np.tile(ctas, trips)
+    side_by_side.add_iterations(
+        [FootprintAccess(step, rows, addresses[step], masks[step], True) for step in range(2)], len(ctas)
+    )
+    for trip in range(trips):
+        now = slice(trip * len(ctas), (trip + 1) * len(ctas))
+        for step in range(2):
+            one_by_one.add(FootprintAccess(step, ctas, addresses[step][now], masks[step][now], True))
+    for traffic in (side_by_side, one_by_one):
+        assert [traffic.accesses[step] for step in range(2)] == accesses
+        assert [traffic.missing_accesses[step] for step in range(2)] == missing
+        assert traffic.accesses_of_cta == of_cta
