@@ -120,7 +120,7 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
         return compile_for_targets(kernel, other_targets) if compiles else ()
 
     def compute(artifacts: Sequence[Artifact]) -> Iterator[KernelPart]:
-        for kernel in _select_kernels(replace(opened, artifacts=artifacts), view, stages):
+        for kernel in _select_kernels(replace(opened, artifacts=tuple(artifacts)), view, stages):
             document = kernel_document(kernel, other_targets, recompile(kernel), timings(kernel))
             yield KernelPart(has_facts(kernel), kernel.problems, kernel_text(document, encoding))
 

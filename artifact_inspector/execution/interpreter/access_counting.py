@@ -98,6 +98,7 @@ def count_global_access(
     Returns:
         The lanes that access memory; None if there are none or an address is unknown.
     """
+    machine.record_skipped(machine.active_mask if mask is None else mask)
     lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
     if lanes is None:
         return None

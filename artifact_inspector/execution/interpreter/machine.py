@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue, is_affine_worthwhile, is_int_array
 from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.footprints import FootprintAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
@@ -55,6 +56,10 @@ ALWAYS_TRUE = frozenset(("PT", "UPT"))
 
 UNINITIALIZED = "uninitialized register "
 """Beginning of the reason of a value that comes from a register that nothing has written."""
+
+
+ORDERED_KINDS = frozenset(("global_load", "global_store", "copy", "global_reduction", "global_atomic"))
+"""Accesses that take a place in the order of a CTA even if their guard holds for none of its lanes."""
 
 
 class LaunchEnvironment(Protocol):
@@ -400,11 +405,24 @@ class Machine(MachineState):
                 self.active_mask = widen_to_warps(group.mask, self.warp_size) if step.is_uniform else group.mask
                 counts.threads_executed[step.index] += group.lanes
             elif not self._apply_guard(step) and not step.runs_unguarded:
+                if step.kind in ORDERED_KINDS:
+                    self.record_skipped(False)
                 if group.pc >= stop_step:
                     return
                 continue
             if step.run(self) or group.pc >= stop_step:
                 return
+
+    def record_skipped(self, mask: Mask) -> None:
+        """Record the CTAs that execute an access without a lane of the mask: it takes its place in their order."""
+        if mask is True or mask is self.group.mask or self.memory.footprints is None:
+            return
+        executing, active = (broadcast_mask(one, self.shape).any(axis=1) for one in (self.group.mask, mask))
+        skipped = np.flatnonzero(executing & ~active)
+        if skipped.size:
+            no_lanes = np.empty((1, 0), np.int64)
+            access = FootprintAccess(self.step.index, self.ctas[skipped], no_lanes, None, is_read=True, rows=skipped)
+            self.memory.record(access)
 
     def _apply_guard(self, step: ProgramStep) -> bool:
         """Activate the lanes whose guard holds; False if there are none."""

@@ -169,7 +169,7 @@ class GlobalTraffic(ImmediateRecorder):
             rows: CTAs of one iteration.
         """
         touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
-        for access in accesses:
+        for access in (access for access in accesses if access.addresses.size):
             addresses, on, rows_on = _active_rows(access)
             if not len(rows_on):
                 continue
