@@ -41,7 +41,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
         "check-memory": "Find memory errors and races of launches by simulation. No GPU needed."
     },
     "Commands to guard against regressions": {
-        "baseline": "Record the facts of kernels in a file that `check` compares later caches with.",
+        "baseline": "Record facts and predicted times of kernels, for `check` to compare later caches with.",
         "check": "Compare a cache with a baseline; fail if a checked fact got worse.",
     },
     "Commands for editors and agents": {

@@ -30,7 +30,7 @@ def baseline(
     ),
     budget: options.Budget = None,
 ) -> None:
-    """Record the facts of kernels, and predicted times of their launches, for `check` to compare later caches with."""
+    """Record facts and predicted times of kernels, for `check` to compare later caches with."""
     from artifact_inspector.api.baseline_records import record_kernels
     from artifact_inspector.cli._budget import limit_times
     from artifact_inspector.cli._loading import (
