@@ -104,27 +104,25 @@ def test_indices_that_a_kernel_writes_are_known_if_it_was_interpreted(is_input_k
 
 
 @pytest.mark.parametrize(
-    ("fill", "is_filled"),
+    ("part", "name", "args", "is_first"),
     [
-        (lambda out: out.__setitem__((slice(None), -1), 0), True),
-        (lambda out: out[2:].zero_(), True),
-        (lambda out: out[0].fill_(1), True),
-        (lambda out: out[..., :3].copy_(torch.ones(3)), True),
-        (lambda out: out.masked_fill_(torch.ones(4, 8) > 0, 0), True),
-        (lambda out: out.zero_(), False),  # replaces what the kernel wrote
-        (lambda out: out.__setitem__(slice(None), 0), False),
-        (lambda out: out[2:].mul_(2), False),
-        (lambda out: out[2:].sum(), False),
+        (slice(None), "__setitem__", ((slice(None), -1), 0), True),
+        (slice(None), "__setitem__", (torch.ones(4, 8) > 0, 0), True),
+        (slice(2, None), "zero_", (), True),
+        (0, "fill_", (1,), True),
+        ((..., slice(3)), "copy_", (torch.ones(3),), True),
+        (slice(None), "masked_fill_", (torch.ones(4, 8) > 0, 0), True),
+        (slice(None), "zero_", (), False),  # replaces what the kernel wrote
+        (slice(None), "__setitem__", (slice(None), torch.ones(4, 8)), False),
     ],
 )
-def test_a_part_that_the_program_fills_after_a_launch_is_noted(fill: Callable[[Any], Any], is_filled: bool) -> None:
-    tensors, out = KnownTensors(), torch.empty(4, 8)
-    tensors.forget(torch.empty(3))
-    tensors.forget(out)
-    tensors.remember_tensors()
-    with follow(tensors):
-        fill(out)
-    assert tensors.uninitialized.filled == ({1} if is_filled else set())
+def test_a_part_that_the_program_fills_is_noted_once(part: Any, name: str, args: Any, is_first: bool) -> None:
+    uninitialized, out = UninitializedTensors(), torch.empty(4, 8)
+    uninitialized.add(torch.empty(3))
+    uninitialized.add(out)
+    assert uninitialized.note_fill(name, out[part], *args) == (1 if is_first else None)
+    assert uninitialized.note_fill(name, out[part], *args) is None
+    assert uninitialized.note_fill(name, torch.zeros(4, 8)[part], *args) is None
 
 
 def test_a_tensor_is_initialized_once_the_program_or_a_kernel_may_have_written_it() -> None:

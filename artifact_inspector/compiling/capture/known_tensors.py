@@ -22,8 +22,9 @@ _UNKNOWN_WRITES = (
     *("int_to_ptr", "bitcast", "tensordesc", "tensor_desc", "tt.call", "ptr<tensor", "inline_asm", "extern_"),
 )
 """Operations after which a kernel may write through pointers of another type, or to unknown addresses."""
-_FILLS = ("__setitem__", "fill_", "zero_", "copy_")
 _FILLS_OF_PARTS = ("masked_fill_", "index_fill_", "index_copy_", "index_put_", "scatter_")
+FILLS = ("__setitem__", "fill_", "zero_", "copy_", *_FILLS_OF_PARTS)
+"""Methods that write values to a tensor, or to a part of it."""
 _SHAPED_BY_VALUES = ("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive")
 """Functions whose result has a shape that depends on values."""
 
@@ -105,9 +106,6 @@ class KnownTensors:
         is_known = all(map(self.is_known, operands))
         versions = [(tensor, tensor._version) for tensor in operands if _is_followed(tensor)]
         result = function(*args, **options)
-        if args and _is_followed(args[0]) and name in (*_FILLS, *_FILLS_OF_PARTS):
-            part = args[0][args[1]] if name == "__setitem__" else args[0]
-            self.uninitialized.note_fill(args[0], 0 if name in _FILLS_OF_PARTS else part.numel())
         self._has_read_unknown |= not is_known and _is_shaped_by_values(name, args)
         is_known &= not self._has_read_unknown
         results = [tensor for tensor, version in versions if tensor._version != version]
@@ -132,7 +130,7 @@ class UninitializedTensors:
         self._numbers: dict[int, tuple[Any, int]] = {}
         """Identity of a storage, written or not → a weak reference, and its number."""
         self.filled: set[int] = set()
-        """Numbers of the storages of which the program filled a part after the first call of a kernel."""
+        """Numbers of the storages of which the program filled a part."""
 
     def add(self, tensor: Any) -> None:
         """Add the storage of a tensor that was just created."""
@@ -144,11 +142,20 @@ class UninitializedTensors:
         """Note that a tensor may be written in a way that leaves its version."""
         self._unwritten.discard(tensor)
 
-    def note_fill(self, tensor: Any, elements: int) -> None:
-        """Note that the program wrote some elements; all of them would only replace what a kernel wrote."""
-        _, number = self._numbers.get(_identity(tensor), (None, None))
-        if number is not None and elements * tensor.element_size() < tensor.untyped_storage().nbytes():
-            self.filled.add(number)
+    def note_fill(self, name: str, tensor: Any, *args: Any) -> int | None:
+        """Note a call of one of `FILLS`; returns the number of a storage that it is the first to fill in part.
+
+        One that fills all of a storage only replaces what a kernel wrote.
+        """
+        _, number = self._numbers.get(_identity(tensor), (None, None)) if _is_followed(tensor) else (None, None)
+        if number is None or number in self.filled:
+            return None
+        selects = name in _FILLS_OF_PARTS or any(True for _ in tensors_in(args[:1] if name == "__setitem__" else ()))
+        elements = (tensor[args[0]] if name == "__setitem__" and not selects else tensor).numel()
+        if not selects and elements * tensor.element_size() >= tensor.untyped_storage().nbytes():
+            return None
+        self.filled.add(number)
+        return number
 
     def find_initialized(self, arguments: Mapping[str, Any], *, writes: bool) -> list[str]:
         """Names of the tensors among some arguments of a launch that are initialized.

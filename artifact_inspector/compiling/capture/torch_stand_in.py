@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from artifact_inspector.compiling.capture.devices import device_of
-from artifact_inspector.compiling.capture.known_tensors import KnownTensors
+from artifact_inspector.compiling.capture.known_tensors import FILLS, KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
@@ -79,19 +79,21 @@ class TorchStandIn:
 
     def _follow_tensors(self, torch: Any) -> None:
         """Follow which tensors have known values, until the program compiles functions of torch."""
-        tensors, recorder = self._tensors, self.recorder
+        tensors = self._tensors
 
         class Follower(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-                result = tensors.follow(function, args, kwargs or {})
-                while tensors.uninitialized.filled:
-                    recorder.write_event("filled", storage=tensors.uninitialized.filled.pop())
-                return result
+                return tensors.follow(function, args, kwargs or {})
 
         follower = Follower()
         follower.__enter__()
+        fills = {name: getattr(torch.Tensor, name) for name in FILLS}
+        for name, function in fills.items():  # a mode does not see the backward pass
+            self._patches.set(torch.Tensor, name, self._note_fills(function, name))
 
         def end() -> None:
+            for name, function in fills.items():
+                setattr(torch.Tensor, name, function)
             if vars(torch.overrides)["_get_current_function_mode"]() is follower:
                 follower.__exit__(None, None, None)
 
@@ -319,6 +321,18 @@ class TorchStandIn:
         for kind in list(vars(benchmarking).values()):
             if isinstance(kind, type) and "benchmark_gpu" in vars(kind):
                 self._patches.set(kind, "benchmark_gpu", constant_time)
+
+    def _note_fills(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def fill_and_note(*args: Any, **options: Any) -> Any:
+            result = function(*args, **options)
+            if self.recorder.has_launched:
+                number = self._tensors.uninitialized.note_fill(name, *args)
+                if number is not None:
+                    self.recorder.write_event("filled", storage=number)
+            return result
+
+        return fill_and_note
 
     def _note_reads(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(function)
