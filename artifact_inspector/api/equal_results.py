@@ -17,8 +17,13 @@ from artifact_inspector.execution.stored_values import largest_value
 
 MOST_BYTES = 1 << 29
 """Bytes of all tensors from which results are not compared: memory would hold them four times."""
-_SECONDS = 120.0
-_PROGRAM = "from artifact_inspector.compiling.worker.interpreted import main; main()"
+COMPARISON_SECONDS = 30.0
+"""Processor time of a comparison."""
+_MOST_SECONDS = 120.0
+_PROGRAM = (
+    "import resource; resource.setrlimit(resource.RLIMIT_CPU, ({0}, {0}))\n"
+    "from artifact_inspector.compiling.worker.interpreted import main; main()"
+)
 
 
 def compare_results(
@@ -29,6 +34,7 @@ def compare_results(
     import_directory: Path,
     rounding: float = 0.0,
     tiles: Mapping[str, tuple[int, Sequence[int]]] = {},
+    seconds: float = COMPARISON_SECONDS,
 ) -> bool | None:
     """Whether each element that two sources of a kernel store is equal; None if that could not be found.
 
@@ -43,6 +49,7 @@ def compare_results(
         import_directory: from which the original imports.
         rounding: share of an element by which it may differ besides the rounding of its type; 0 for equal bits.
         tiles: constants that the second kernel changes → (value, axes of the grid).
+        seconds: processor time after which it is given up: a CTA of a persistent kernel may walk over all tensors.
     """
     tensors = [value for value in request.arguments.values() if isinstance(value, Tensor)]
     if sum(tensor.bytes for tensor in tensors) > MOST_BYTES or any(isinstance(one, str) for one in request.grid):
@@ -67,11 +74,11 @@ def compare_results(
     environment = {**environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ":".join(paths)}
     try:
         run = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
+            [sys.executable, "-c", _PROGRAM.format(max(1, round(seconds)))],
             input=json.dumps(document),
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=_MOST_SECONDS,
             env=environment,
             check=True,
         )

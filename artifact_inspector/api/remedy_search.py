@@ -60,6 +60,8 @@ _FAR = 0.5
 """Roofline over the predicted time of a launch that is far from it."""
 _COMPARISON_SECONDS = 4.0
 """Processor time of a comparison in the interpreter: importing torch takes half of it."""
+_LEAST_COMPARISON = 8.0
+"""The same at least, even if the budget is spent: one that is cut off proves nothing."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 PROCESSOR_SHARE = 1 / 3
@@ -323,7 +325,7 @@ class _Search:
             after = self._diagnose(trial)
             self._unchecked += after.microseconds is None
             cause = find_reduced_cause(self.diagnosis, after)
-            if cause is None or not _saves(before, after.microseconds) or not self._is_equal(trial):
+            if cause is None or not _saves(before, after.microseconds) or not self._is_equal(trial, budget):
                 continue
             patch = None
             if trial.edit is not None:
@@ -345,7 +347,7 @@ class _Search:
             reason += f" Not all changes were tried: the budget of {budget:g} s ({share}) is spent; --budget raises it."
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 
-    def _is_equal(self, trial: Trial) -> bool:
+    def _is_equal(self, trial: Trial, budget: float) -> bool:
         """Whether the change computes the same: equal results in the interpreter, and for a tile the same bytes.
 
         A tile by its name only, whose results cannot be compared, needs the same bytes.
@@ -359,9 +361,11 @@ class _Search:
             key = f"{edited} {tiles}"
             if key not in self._equalities:
                 rounding = max(rounding, 0.0 if trial.edit is None else trial.edit.rounding)
+                left = _MOST_EXCESS * budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
                 self._equalities[key] = compare_results(
-                    (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles
-                )
+                    (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles,
+                    seconds=max(left, _LEAST_COMPARISON),
+                )  # fmt: skip
             is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
             if self._equalities[key] is False or (is_necessary and not self._equalities[key]):
                 return False
