@@ -43,6 +43,7 @@ LEAST_SAVING = 1.0
 LEAST_GAIN = 1.05
 """Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 NOTHING_HELPS = "No change tried helps"
+_GLUON = " Layouts and buffers of a Gluon kernel are in its source, and are not changed; it does not read num_stages."
 _BATCH = 4
 _MOST_EXCESS = 1.5
 """Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
@@ -214,7 +215,8 @@ class _Search:
         self._is_stopped = True
 
     def _proposals(self, change: Change, diagnosis: Diagnosis) -> list[Change]:
-        options = {name: self.entry.metadata.get(name) for name in OPTIONS} | _options(change)
+        unread = {"num_stages"} if self.entry.is_gluon else set()
+        options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | _options(change)
         constants = {**self.entry.constants, **_constants(change)}
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if self.entry.target is None else self.entry.target.warp_size
@@ -338,7 +340,7 @@ class _Search:
         attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
         if self._unchecked:
             attempt = f"A change may help, but none was checked ({len(self.trials)} tried)."
-        reason = "" if remedies else attempt
+        reason = "" if remedies else f"{attempt}{_GLUON if self.entry.is_gluon else ''}"
         if failed := sum(one is None for one in self._equalities.values()):
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
