@@ -89,9 +89,10 @@ class StepWatch(AccessObserver):
         Raises:
             CtasDiffer: they differ.
         """
-        row, *others = np.broadcast_to(values, shape)
-        if any(not np.array_equal(row, other) for other in others):
+        rows: NDArray[Any] = np.broadcast_to(values, shape)
+        if any(not np.array_equal(rows[0], other) for other in rows[1:]):
             raise CtasDiffer
+        row: NDArray[Any] = rows[0]
         return row
 
     def read(self, machine: Machine, reader: Reader, threads: _Lanes) -> _Lanes | None:

@@ -67,8 +67,12 @@ def provide_functions(interpreter: Any, language: Any) -> None:
     interpreter._patch_lang = patch_language
     builder.create_extern_elementwise = _call_library
     language.dtype.value = property(lambda self: self)  # a compiled helper gets a type as a constant
-    bits = lambda value: bits_of(Rounding().to_format(np.array([value], np.float64), BFLOAT16), BFLOAT16)  # noqa: E731
-    builder.get_bf16 = lambda _, value: interpreter.TensorHandle(bits(value).astype(np.uint16), language.bfloat16)
+
+    def bf16_constant(_: Any, value: float) -> Any:
+        rounded = Rounding().to_format(np.array([value], np.float64), BFLOAT16)
+        return interpreter.TensorHandle(bits_of(rounded, BFLOAT16).astype(np.uint16), language.bfloat16)
+
+    builder.get_bf16 = bf16_constant
 
 
 def _replace_functions(names: dict[str, Any], replacement: Callable[[Any], Any]) -> None:
