@@ -83,7 +83,7 @@ def test_a_gain_is_that_of_the_whole_model(
     before = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 10.0, 2.0, (cause,), "")
     after = Diagnosis("k", "cd", "sm_90", "H100", (1, 1, 1), microseconds, 2.0, (), "")
     search = remedy_search._Search(
-        *(SimpleNamespace(), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
+        *(SimpleNamespace(is_gluon=False), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
         kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
     )  # fmt: skip
     candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
@@ -93,6 +93,22 @@ def test_a_gain_is_that_of_the_whole_model(
     found = search.verified(60.0)
     assert [one.gain for one in found.remedies] == ([gain] if gain else [])
     assert found.reason == reason
+
+
+def test_a_gluon_kernel_gets_no_stages_but_the_reason() -> None:
+    cause = Cause(CauseKind.DRAINED_PIPELINE, "k.py:3", 0.5, "")
+    diagnosis = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 10.0, 2.0, (cause,), "")
+    names: dict[bool, set[str]] = {}
+    for is_gluon in (False, True):
+        settings = {"num_warps": 4, "num_stages": 2}
+        entry = SimpleNamespace(is_gluon=is_gluon, metadata=settings, constants={}, target=None)
+        search = remedy_search._Search(
+            *(entry, SimpleNamespace(), diagnosis, SimpleNamespace()),  # type: ignore[arg-type]
+            kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
+        )  # fmt: skip
+        names[is_gluon] = {name for change in search._proposals({}, diagnosis) for name in change}
+        assert ("does not read num_stages" in search.verified(60.0).reason) is is_gluon
+    assert names == {False: {"num_warps", "num_stages"}, True: {"num_warps"}}
 
 
 def test_a_larger_cause_says_why_it_comes_later() -> None:
