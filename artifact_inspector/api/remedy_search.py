@@ -380,8 +380,8 @@ class _Search:
             original = RankingCandidate(self.entry, self.request, self.entry.constants)
             self._original_bytes = _unique_bytes(original, disassemble, self.steps)
         count = self._original_bytes and _unique_bytes(trial.candidate, disassemble, self.steps)
-        budget = current_budget()
-        self._unchecked += count is None and budget is not None and budget.is_spent()
+        limit = current_budget()
+        self._unchecked += count is None and limit is not None and limit.is_spent()
         return count is not None and count == self._original_bytes
 
 
