@@ -42,17 +42,17 @@ def kept_values(
 
     keys = [snapshot and key_of(artifact, snapshot) for artifact, snapshot in zip(artifacts, snapshots, strict=True)]
     with open_index() as index:
-        known = index.find(key for key in keys if key is not None)
+        stored_keys = index.find(key for key in keys if key is not None)
     stored, fresh = dict[bytes, bytes](), dict[bytes, bytes]()
-    computed = compute([artifact for artifact, key in zip(artifacts, keys, strict=True) if key not in known])
+    computed = compute([artifact for artifact, key in zip(artifacts, keys, strict=True) if key not in stored_keys])
     for at, (artifact, snapshot, key) in enumerate(zip(artifacts, snapshots, keys, strict=True)):
-        if key in known and key not in stored:
+        if key in stored_keys and key not in stored:
             with open_index() as index:
-                stored = index.get(x for x in keys[at : at + _PER_ACCESS] if x in known)
+                stored = index.get(x for x in keys[at : at + _PER_ACCESS] if x in stored_keys)
         if key is not None and key in stored:
             yield json.loads(stored[key])
             continue
-        value = next(computed) if key not in known else next(compute([artifact]))
+        value = next(computed) if key not in stored_keys else next(compute([artifact]))
         if key is not None and snapshot is not None and snapshot.is_current(artifact):
             fresh[key] = json.dumps(value).encode()
         if len(fresh) >= _PER_ACCESS:

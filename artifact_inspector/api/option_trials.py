@@ -97,8 +97,8 @@ def try_release(
         UsageError: it is not recorded how the kernel was compiled.
         CompileError: Triton is not usable.
     """
-    own, version = TritonVersion(installed("triton")), artifact.triton_version
-    if version is None or not version.is_exact or own.numbers <= version.numbers:
+    release, version = TritonVersion(installed("triton")), artifact.triton_version
+    if version is None or not version.is_exact or release.numbers <= version.numbers:
         return
     record = recorded_compile(artifact)
     path = record.resolve_kernel_path(artifact.display_name, kernel)
@@ -112,4 +112,4 @@ def try_release(
     reversed_facts = {fact.key for fact in change.facts if fact.direction is Sign.BETTER}
     if change.direction is Sign.BETTER and change.headline is not None and (ratio or worse.key in reversed_facts):
         time = "compiled, no time predicted" if ratio is None else f"{ratio:.2f}× the predicted time"
-        yield f"Try Triton {own} ({time}): {change.headline.phrase}."
+        yield f"Try Triton {release} ({time}): {change.headline.phrase}."

@@ -234,13 +234,13 @@ def record_times(
         launches: those of the kernel on record.
         gpu: the product to model; None for that of the target.
     """
-    rows = [(row, place) for row, place in launches if not row.get("tuning")]
+    rows = [(row, root) for row, root in launches if not row.get("tuning")]
     distinct: dict[str, RecordedLaunch] = {}
-    for row, place in sorted(rows, key=lambda pair: -prod(x for x in _grid_of(pair[0]) if isinstance(x, int))):
-        distinct.setdefault(f"{_grid_of(row)} {_arguments(row, ())}", (row, place))
-    for row, place in list(distinct.values())[:MAX_LAUNCHES]:
+    for row, root in sorted(rows, key=lambda pair: -prod(x for x in _grid_of(pair[0]) if isinstance(x, int))):
+        distinct.setdefault(f"{_grid_of(row)} {_arguments(row, ())}", (row, root))
+    for row, root in list(distinct.values())[:MAX_LAUNCHES]:
         try:
-            price = predict(artifact, _request_of(row, place), gpu)
+            price = predict(artifact, _request_of(row, root), gpu)
         except UsageError as error:
             yield error.message
             continue
@@ -282,20 +282,20 @@ def _price_launch(
 ) -> PairPrice:
     artifact = candidate.artifact
     constants, arguments = artifact.constants, _arguments(time.launch, artifact.constants)
-    own = [pair for pair in launches if _arguments(pair[0], constants) == arguments]
-    given = time.launch.get("args", {})
+    same_work = [pair for pair in launches if _arguments(pair[0], constants) == arguments]
+    old_arguments = time.launch.get("args", {})
     is_same_work = have_equal_work(recorded, candidate) and all(
-        given[name] == value for name, value in constants.items() if name in given
+        old_arguments[name] == value for name, value in constants.items() if name in old_arguments
     )
-    if not own and not is_same_work:
+    if not same_work and not is_same_work:
         return unknown_price("its tiles changed, and no launch with the recorded arguments is on record")
     try:
-        now = predict(artifact, _request_of(*(own or [(time.launch, root)])[0]), time.gpu)
+        now = predict(artifact, _request_of(*(same_work or [(time.launch, root)])[0]), time.gpu)
     except UsageError as error:
         return unknown_price(error.message)
-    before = (time.microseconds, time.cycles)
-    after = (now.right_microseconds, now.right_cycles)
-    old, new = next(((x, y) for x, y in zip(before, after, strict=True) if x and y), (None, None))
+    old_times = (time.microseconds, time.cycles)
+    new_times = (now.right_microseconds, now.right_cycles)
+    old, new = next(((x, y) for x, y in zip(old_times, new_times, strict=True) if x and y), (None, None))
     return replace(
         now,
         ratio=None if now.ratio is None or old is None or new is None else new / old,

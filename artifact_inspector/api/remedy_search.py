@@ -61,7 +61,7 @@ _FAR = 0.5
 """Roofline over the predicted time of a launch that is far from it."""
 _COMPARISON_SECONDS = 4.0
 """Processor time of a comparison in the interpreter: importing torch takes half of it."""
-_LEAST_COMPARISON = 8.0
+_LEAST_COMPARISON = 20.0
 """The same at least, even if the budget is spent: one that is cut off proves nothing."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
@@ -363,10 +363,10 @@ class _Search:
             key = f"{edited} {tiles}"
             if key not in self._equalities:
                 rounding = max(rounding, 0.0 if trial.edit is None else trial.edit.rounding)
-                left = _MOST_EXCESS * budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
+                remaining = _MOST_EXCESS * budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
                 self._equalities[key] = compare_results(
                     (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles,
-                    seconds=max(left, _LEAST_COMPARISON),
+                    seconds=max(remaining, _LEAST_COMPARISON),
                 )  # fmt: skip
             is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
             if self._equalities[key] is False or (is_necessary and not self._equalities[key]):

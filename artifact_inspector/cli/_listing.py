@@ -54,11 +54,11 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         attach(kernel, diagnoses)
         view_row(kernel)
 
-    shown = view_diagnosed if diagnoses else view_row
+    row_view = view_diagnosed if diagnoses else view_row
     if view.json and not view.ir:
         kernels_have_facts = _write_document(opened, view, stages, compiles=is_story)
     else:
-        kernels = list(_select_kernels(opened, view, stages, shown if is_list else None, packs=packs))
+        kernels = list(_select_kernels(opened, view, stages, row_view if is_list else None, packs=packs))
         if view.ir:
             _list_region(kernels, opened.disassemble, view)
         elif is_story:
@@ -138,10 +138,15 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
 
 
 def _select_kernels(
-    opened: OpenedKernels, view: ListOptions, stages: Sequence[Stage], shown: View | None = None, *, packs: bool = False
+    opened: OpenedKernels,
+    view: ListOptions,
+    stages: Sequence[Stage],
+    row_view: View | None = None,
+    *,
+    packs: bool = False,
 ) -> Iterable[KernelFacts]:
     """The requested kernels in the requested order."""
-    kernels: Iterable[KernelFacts] = opened.inspect(shown, index=not view.no_index, packs=packs)
+    kernels: Iterable[KernelFacts] = opened.inspect(row_view, index=not view.no_index, packs=packs)
     if stages or view.region is not None:
         kernels = (narrow(kernel, stages, view.region) for kernel in kernels)
     sort = "time" if view.newest else view.sort

@@ -133,8 +133,10 @@ def _make_predictor(
             return None
         if baseline.generator != __version__:
             return unknown_price(f"inspect-kernel {baseline.generator} predicted the recorded times")
-        own = launches.get(candidate.artifact.hash, [])
-        return replace(price_record(recorded, candidate, own, cache.root, predict_time), same_within=threshold / 100)
+        recorded_launches = launches.get(candidate.artifact.hash, [])
+        return replace(
+            price_record(recorded, candidate, recorded_launches, cache.root, predict_time), same_within=threshold / 100
+        )
 
     return predict
 

@@ -131,7 +131,7 @@ class Change:
     def headline(self) -> Headline | None:
         """The decisive fact of the change's direction; the decisive fact of all if none has it; None without one."""
         first = self.headlines[0] if self.headlines else None
-        return next((one for one in self.headlines if one.fact.direction is self.direction), first)
+        return next((headline for headline in self.headlines if headline.fact.direction is self.direction), first)
 
     @property
     def sentence(self) -> str:

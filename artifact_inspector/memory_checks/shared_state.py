@@ -70,9 +70,9 @@ class _CellOwners:
         self.agents[at], self.times[at], self.steps[at] = agents, times, step
         self.is_used = True
 
-    def split(self, parts: int) -> None:
-        """Split each cell into some parts."""
-        self.agents, self.times, self.steps = (x.repeat(parts) for x in (self.agents, self.times, self.steps))
+    def split(self, factor: int) -> None:
+        """Split each cell into as many smaller ones."""
+        self.agents, self.times, self.steps = (x.repeat(factor) for x in (self.agents, self.times, self.steps))
 
 
 class _Cells(NamedTuple):
@@ -225,7 +225,7 @@ class SharedState:
                 return
             uses = ~is_other
             readers.put(at[uses], access.agents[uses], access.times[uses], step)
-            access = _Cells(*(part[is_other] for part in access))
+            access = _Cells(*(column[is_other] for column in access))
             at = access.at
         last_readers.put(at, access.agents, access.times, step)
 
@@ -267,25 +267,25 @@ class SharedState:
             agents = None if agents is None else agents[inside]
         used_bits = int(np.bitwise_or.reduce(addresses, initial=size))
         self._split_cells(used_bits & -used_bits)
-        parts = size // self._cell
+        count = size // self._cell
         at = addresses // self._cell
-        if parts > 1:
-            at, threads = (at[:, None] + np.arange(parts)).ravel(), threads.repeat(parts)
+        if count > 1:
+            at, threads = (at[:, None] + np.arange(count)).ravel(), threads.repeat(count)
         warps = threads // self._warp_size
         if agents is None:
             return _Cells(at, threads, warps, warps, self._clocks[0, warps, warps])
         names, numbers = np.unique(agents, return_inverse=True)
         times = np.array([self.clock_of(agent)[0, agent] for agent in names.tolist()], np.int64)[numbers]
-        return _Cells(at, threads, warps, agents.repeat(parts), times.repeat(parts))
+        return _Cells(at, threads, warps, agents.repeat(count), times.repeat(count))
 
     def _split_cells(self, size: int) -> None:
         """Make cells at most so many bytes large, a power of two."""
         if size >= self._cell:
             return
-        parts, self._cell = self._cell // size, size
+        factor, self._cell = self._cell // size, size
         for owners in (self._writers, *self._readers):
-            owners.split(parts)
-        self._writer_masks = self._writer_masks.repeat(parts)
+            owners.split(factor)
+        self._writer_masks = self._writer_masks.repeat(factor)
 
     def _is_unordered(self, owners: _CellOwners, access: _Cells, *, is_fenced: bool = False) -> NDArray[np.bool_]:
         """Whether another agent owns a cell, and nothing orders the access behind it, or makes it visible to it."""

@@ -34,7 +34,7 @@ _PREFIX, _LIBRARY, _STUBS = "__nv_", "triton.language.extra.cuda.libdevice", "tr
 def provide_functions(interpreter: Any, language: Any) -> None:
     """Let kernels call all functions of the language, and those of libdevice; irreversible in this process."""
     patch, builder = interpreter._patch_lang, interpreter.InterpreterBuilder
-    seen: set[int] = set()
+    visited: set[int] = set()
     library = sys.modules.get(_LIBRARY)
 
     def with_builder(function: Any) -> Any:
@@ -54,13 +54,13 @@ def provide_functions(interpreter: Any, language: Any) -> None:
     def patch_language(kernel: Any) -> Any:
         names = kernel.__globals__
         scope = patch(SimpleNamespace(__globals__={**names, language.__name__: language}))
-        if id(names) not in seen:
-            seen.add(id(names))
+        if id(names) not in visited:
+            visited.add(id(names))
             _replace_functions(names, with_builder)
             for module in [sys.modules.get(_STUBS), library, *names.values()]:
                 is_library = isinstance(module, ModuleType) and module.__name__.startswith(f"{language.__name__}.extra")
-                if is_library and id(module) not in seen:
-                    seen.add(id(module))
+                if is_library and id(module) not in visited:
+                    visited.add(id(module))
                     _replace_functions(vars(module), with_builder)
         return scope
 
@@ -95,6 +95,8 @@ def _call_library(_: Any, library: str, path: str, symbol: str, operands: Any, r
     name = name[:-1] if (is_single and name.endswith("f")) or name in ("isinfd", "isnand", "isfinited") else name
     if name not in _FUNCTIONS:
         raise NotImplementedError(f"the interpreter lacks {symbol}")
-    computed = getattr(torch, _FUNCTIONS[name])(*(torch.from_numpy(one.data.astype(np.float64)) for one in operands))
+    computed = getattr(torch, _FUNCTIONS[name])(
+        *(torch.from_numpy(operand.data.astype(np.float64)) for operand in operands)
+    )
     types = {"fp32": np.float32, "fp64": np.float64, "int32": np.int32}
     return type(operands[0])(computed.numpy().astype(types[result.scalar.name]), result.scalar)

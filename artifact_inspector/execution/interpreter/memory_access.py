@@ -79,8 +79,8 @@ def store_values(machine: Machine, lanes: LaneAccesses | None, size: int, words:
     addresses, active = _addresses_by_cta(lanes, [np.zeros(machine.shape, np.int64)])
     for word_index, word in enumerate(words):
         data = broadcast_value(data_of(word), machine.shape)[active]
-        known = broadcast_value(_unknown_stored(word, size), machine.shape)[active] == 0
-        values.store(addresses[active] + 4 * word_index, min(size, 4), data, known, machine.step.index)
+        is_known = broadcast_value(_unknown_stored(word, size), machine.shape)[active] == 0
+        values.store(addresses[active] + 4 * word_index, min(size, 4), data, is_known, machine.step.index)
 
 
 def update_values(
@@ -192,12 +192,12 @@ def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values
         return
     shared.missing_inputs |= missing_inputs_of(*values)
     unknown_parts = [_unknown_stored(value, size) for value in values]
-    entirely_unknown = [not isinstance(part, np.ndarray) and part != 0 for part in unknown_parts]
+    entirely_unknown = [not isinstance(bits, np.ndarray) and bits != 0 for bits in unknown_parts]
     if shared.content is None and all(entirely_unknown):
         return
     data_and_unknown = [
-        (np.asarray(data_of(value), np.int64), np.asarray(part) != 0)
-        for value, part in zip(values, unknown_parts, strict=True)
+        (np.asarray(data_of(value), np.int64), np.asarray(bits) != 0)
+        for value, bits in zip(values, unknown_parts, strict=True)
     ]
     addresses, mask = _addresses_by_cta(lanes, [array for pair in data_and_unknown for array in pair])
     for word_index, (data, unknown_lanes) in enumerate(data_and_unknown):
