@@ -262,7 +262,8 @@ class CheckReport:
             yield Text(text, "bold red", overflow="fold")
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
-            yield Text(f"Passed: no checked fact {verb} ({', '.join(self.gates)}).", "bold green")
+            judge = "predicted time" if self._passed_by_time() else "checked fact"
+            yield Text(f"Passed: no {judge} {verb} ({', '.join(self.gates)}).", "bold green")
             others = [gate for gate in self.corpus.failures(CATEGORIES, is_strict=False) if gate not in self.gates]
             if others and not self.is_strict:
                 yield Text(
@@ -281,19 +282,29 @@ class CheckReport:
 
     def _describe_judges(self) -> Iterator[str]:
         """Which kernels that differ passed by predicted time though facts got worse; which have no predicted time."""
-        if TIME not in self.gates or self.is_strict:
-            return
-        facts = [gate for gate in self.gates if gate != TIME]
+        yield from self._passed_by_time()
         problems: Counter[str] = Counter()
-        for change in self.corpus.changes:
-            price = change.price
-            if price is None or price.ratio is None:
-                problems[_NO_TIME if price is None else price.problem] += change.degree in _LISTED_DEGREES
-            elif price.direction is not Sign.WORSE and (worse := change.failures(facts, is_strict=False)):
-                name, ratio = change.right.artifact.display_name, f"{price.ratio:.2f}× the predicted time"
-                yield f"{name} passes with {ratio}, although facts got worse: {', '.join(worse)}."
+        if TIME in self.gates and not self.is_strict:
+            for change in self.corpus.changes:
+                price = change.price
+                if price is None or price.ratio is None:
+                    problems[_NO_TIME if price is None else price.problem] += change.degree in _LISTED_DEGREES
         for problem, count in (+problems).items():
             yield f"Judged by facts, not by predicted time: {count} {plural('kernel', count)} ({problem})."
+
+    def _passed_by_time(self) -> list[str]:
+        """Kernels whose predicted time is not worse, although facts are."""
+        if TIME not in self.gates or self.is_strict:
+            return []
+        facts, lines = [gate for gate in self.gates if gate != TIME], []
+        for change in self.corpus.changes:
+            price = change.price
+            if price is None or price.ratio is None or price.direction is Sign.WORSE:
+                continue
+            if worse := change.failures(facts, is_strict=False):
+                passes = f"{change.right.artifact.display_name} passes with {price.ratio:.2f}× the predicted time"
+                lines.append(f"{passes}, although facts got worse: {', '.join(worse)}.")
+        return lines
 
     def _describe_cause(self) -> str:
         """What fails of the worst kernel that does; empty if kernels are only missing or new."""
