@@ -57,3 +57,19 @@ def test_accesses_with_a_new_sector_are_counted_one_by_one_and_side_by_side(seed
         assert [traffic.accesses[step] for step in range(2)] == accesses
         assert [traffic.missing_accesses[step] for step in range(2)] == missing
         assert traffic.accesses_of_cta == of_cta
+
+
+def test_two_warps_that_execute_one_instruction_by_themselves_are_two_accesses() -> None:
+    traffic = _traffic()
+    rows = START + np.arange(5)[:, None] * 256 + np.arange(32)[None] * 4
+    both = [FootprintAccess(0, np.zeros(5, np.int64), rows + offset, None, True) for offset in (0, 128)]
+    traffic.add_iterations(both, 1)
+    assert (traffic.accesses, traffic.missing_accesses) == ({0: 10}, {0: 10})
+
+
+def test_boxes_that_warps_copy_together_are_one_access() -> None:
+    traffic = _traffic()
+    boxes = np.repeat(np.arange(3), 2)  # a row of the machine for each trip, and two boxes in each
+    addresses = START + np.arange(6)[:, None] * 128 + np.arange(8)[None] * 16
+    traffic.add_iterations([FootprintAccess(0, np.zeros(6, np.int64), addresses, None, True, boxes)], 1)
+    assert (traffic.accesses, traffic.missing_accesses, traffic.new_sectors) == ({0: 3}, {0: 3}, {0: 24})

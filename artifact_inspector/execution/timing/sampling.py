@@ -189,7 +189,7 @@ class GlobalTraffic(ImmediateRecorder):
                 rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
             iterations = (rows_on if access.rows is None else access.rows[rows_on]) // rows
             ctas, step = access.ctas[rows_on], access.step
-            self._count_accesses(ctas)
+            self._count_accesses(step, ctas, iterations)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
                 mask = None if on is None else on[first]
@@ -198,7 +198,7 @@ class GlobalTraffic(ImmediateRecorder):
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
                     (self.active_lanes, pattern.lanes), (self.distinct_addresses, pattern.distinct_addresses),
-                    (self.completed_sectors, pattern.sectors if completes else 0), (self.accesses, 1),
+                    (self.completed_sectors, pattern.sectors if completes else 0),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
                 self.new_sectors.setdefault(step, 0)
@@ -224,8 +224,10 @@ class GlobalTraffic(ImmediateRecorder):
         for (name, cta, reads), touched in touches.items():
             self._record_first_touches(name, cta, reads, touched)
 
-    def _count_accesses(self, ctas: NDArray[np.int64]) -> None:
-        for cta, count in zip(*map(np.ndarray.tolist, np.unique(ctas, return_counts=True)), strict=True):
+    def _count_accesses(self, step: int, ctas: NDArray[np.int64], iterations: NDArray[np.int64]) -> None:
+        starts = _starts_group(ctas, iterations)  # warps that copy a box each take part in one access
+        self.accesses[step] = self.accesses.get(step, 0) + int(np.count_nonzero(starts))
+        for cta, count in zip(*map(np.ndarray.tolist, np.unique(ctas[starts], return_counts=True)), strict=True):
             self.accesses_of_cta[cta] = self.accesses_of_cta.get(cta, 0) + count
 
     def _repeats_sectors(self, lane_sectors: NDArray[np.int64]) -> bool:
@@ -255,22 +257,23 @@ class GlobalTraffic(ImmediateRecorder):
                 self.new_sectors[touched[0].step] += count
                 self.missing_accesses[touched[0].step] += count > 0
                 return
-        sectors, steps, iterations = _in_touch_order(touched)
+        sectors, numbers, iterations = _in_touch_order(touched)
         sectors -= first
         is_new = (sectors >= 0) & (sectors < size)
         is_new[is_new] = ~is_touched[sectors[is_new]]
-        sectors, steps, iterations = sectors[is_new], steps[is_new], iterations[is_new]
+        sectors, numbers, iterations = sectors[is_new], numbers[is_new], iterations[is_new]
         positions = np.arange(len(sectors), dtype=np.int32)
         first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
         is_first = first_positions[sectors] == positions
-        steps, iterations = steps[is_first], iterations[is_first]
+        numbers, iterations = numbers[is_first], iterations[is_first]
         is_touched[sectors] = True
-        totals[name] = totals.get(name, 0) + len(steps)
-        counts = np.bincount(steps)
-        accesses = np.bincount(steps[_starts_group(steps, iterations)])  # sectors of one access follow each other
-        for step in np.flatnonzero(counts).tolist():
-            self.new_sectors[step] += int(counts[step])
-            self.missing_accesses[step] += int(accesses[step])
+        totals[name] = totals.get(name, 0) + len(numbers)
+        counts = np.bincount(numbers, minlength=len(touched)).tolist()
+        starts = _starts_group(numbers, iterations)  # sectors of one access follow each other
+        accesses = np.bincount(numbers[starts], minlength=len(touched)).tolist()
+        for touches, count, missing in zip(touched, counts, accesses, strict=True):
+            self.new_sectors[touches.step] += count
+            self.missing_accesses[touches.step] += missing
 
     def _access_pattern(
         self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offset: int
@@ -312,16 +315,16 @@ class _SectorTouches(NamedTuple):
 def _in_touch_order(
     touched: Sequence[_SectorTouches],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Sectors in the order in which they are touched, iteration by iteration, and the step and iteration of each."""
-    steps = [np.full(touches.sectors.shape, touches.step) for touches in touched]
+    """Sectors in the order in which they are touched, iteration by iteration; and of each, its index and iteration."""
+    numbers = [np.full(touches.sectors.shape, number) for number, touches in enumerate(touched)]
     if all(np.array_equal(touches.iterations, touched[0].iterations) for touches in touched):
         sectors = np.concatenate([touches.sectors for touches in touched], axis=1)
         iterations = np.repeat(touched[0].iterations, sectors.shape[1])
-        return sectors.ravel(), np.concatenate(steps, axis=1).ravel(), iterations
+        return sectors.ravel(), np.concatenate(numbers, axis=1).ravel(), iterations
     iterations = np.concatenate([np.repeat(touches.iterations, touches.sectors.shape[1]) for touches in touched])
     touch_order = np.argsort(iterations, kind="stable")
     sectors = np.concatenate([touches.sectors.ravel() for touches in touched])[touch_order]
-    return sectors, np.concatenate([touches.ravel() for touches in steps])[touch_order], iterations[touch_order]
+    return sectors, np.concatenate([x.ravel() for x in numbers])[touch_order], iterations[touch_order]
 
 
 def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
