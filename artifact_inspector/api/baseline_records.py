@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.api.kept_values import kept_values
+from artifact_inspector.api.kept_values import is_object_text, kept_values
 from artifact_inspector.comparison.baseline import RecordedTime, record, stored_digests
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
@@ -22,6 +22,13 @@ class KernelRecord(NamedTuple):
     """Whether anything about it could be read."""
     text: str
     """As its part of the file."""
+
+
+def _is_record(value: object) -> bool:
+    match value:
+        case [bool(), str() | None, text]:
+            return is_object_text(text)
+    return False
 
 
 def record_kernels(
@@ -48,7 +55,7 @@ def record_kernels(
                 yield [has_facts(kernel), recorded.source, recorded_text(replace(recorded, source=None))]
 
     # The hash may be the name of the directory, which is in the record but in no file.
-    values = kept_values(artifacts, b"baseline", lambda x: x.hash, compute, open_index)
+    values = kept_values(artifacts, b"baseline", lambda x: x.hash, compute, open_index, _is_record)
     for artifact, (is_known, file, text) in zip(artifacts, values, strict=True):
         source = None if file is None else find_source(file) or file.rpartition("/")[2]
         line = SOURCE_LINE.format(json.dumps(source))

@@ -23,6 +23,7 @@ def kept_values(
     state_of: Callable[[Artifact], str],
     compute: Callable[[Sequence[Artifact]], Iterator[object]],
     open_index: Callable[[], Index] | None,
+    is_sound: Callable[[Any], bool],
 ) -> Iterator[Any]:
     """The value of each kernel as parsed JSON, in order.
 
@@ -31,6 +32,7 @@ def kept_values(
         state_of: all that a value depends on besides the kernel's files.
         compute: the values of some kernels, one after the other.
         open_index: opens the index that keeps values; None to keep none.
+        is_sound: whether a parsed value has the expected form; others are computed again, as an index may say anything.
     """
     if open_index is None:
         yield from compute(artifacts)
@@ -49,8 +51,8 @@ def kept_values(
         if key in stored_keys and key not in stored:
             with open_index() as index:
                 stored = index.get(x for x in keys[at : at + _PER_ACCESS] if x in stored_keys)
-        if key is not None and key in stored:
-            yield json.loads(stored[key])
+        if key is not None and key in stored and (found := _parse(stored[key], is_sound)) is not None:
+            yield found
             continue
         value = next(computed) if key not in stored_keys else next(compute([artifact]))
         if key is not None and snapshot is not None and snapshot.is_current(artifact):
@@ -60,6 +62,24 @@ def kept_values(
         yield value
     next(computed, None)  # which lets it store what it keeps
     _store(fresh, open_index)
+
+
+def is_object_text(text: object) -> bool:
+    """Whether a value is the JSON of an object."""
+    try:
+        # `int` refuses NaN
+        return isinstance(text, str) and isinstance(json.loads(text, parse_constant=int), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parse(content: bytes, is_sound: Callable[[Any], bool]) -> Any:
+    """A kept value; None if the index holds something else in its place."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return value if is_sound(value) else None
 
 
 def _store(fresh: dict[bytes, bytes], open_index: Callable[[], Index]) -> None:

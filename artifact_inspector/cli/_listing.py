@@ -107,7 +107,7 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
     Args:
         compiles: also compile each kernel for the other targets.
     """
-    from artifact_inspector.api.kept_values import kept_values
+    from artifact_inspector.api.kept_values import is_object_text, kept_values
     from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.cache import KernelPart, kernel_document, kernel_text, write_cache
@@ -131,10 +131,21 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
     narrows = any(filters) or view.newest or view.sort or other_targets or tunings
     keeps = not (narrows or opened.disassemble or view.no_index)
     open_index = index_opener(lambda notice: None) if keeps else None  # reading facts reports what is wrong with it
-    values = kept_values(opened.artifacts, b"document", state_of, compute, open_index)
+
+    def is_part(value: object) -> bool:
+        match value:
+            case [bool(), list() as problems, text]:
+                return is_object_text(text) and all(map(_is_problem, problems))
+        return False
+
+    values = kept_values(opened.artifacts, b"document", state_of, compute, open_index, is_part)
     kernels = (KernelPart(is_known, [Problem(*x) for x in problems], text) for is_known, problems, text in values)
     # whose text holds no command of a CI system
     return write_cache(cache, kernels, encoding, lambda text: write(text, sys.stdout, commands=True))
+
+
+def _is_problem(value: object) -> bool:
+    return isinstance(value, list) and len(value) == len(Problem._fields) and all(isinstance(x, str) for x in value)
 
 
 def _select_kernels(

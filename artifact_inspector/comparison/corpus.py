@@ -186,7 +186,7 @@ class Change:
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
         """Those of some gates that this kernel fails, in their order.
 
-        With the gate `time`, a predicted time decides alone: fewer stages take fewer registers and more time.
+        With the gate `time`, a predicted time decides, not facts: fewer stages take fewer registers and more time.
 
         Args:
             gates: `time`, categories, `code` or `any`.
