@@ -244,8 +244,8 @@ def _request(row: Any, name: str) -> LaunchRequest:
                 created = row["created"].get(key) if isinstance(row.get("created"), dict) else None
                 created = created if type(created) is int else None
                 is_filled = isinstance(row.get("filled"), list) and key in row["filled"]
-                origin = {"is_initialized": key in initialized, "created": created, "is_filled": is_filled}
-                arguments[key] = replace(argument, **origin)
+                is_initialized = key in initialized
+                arguments[key] = replace(argument, is_initialized=is_initialized, created=created, is_filled=is_filled)
     grid = row.get("grid")
     if isinstance(grid, (int, str)):
         extents = parse_grid(str(grid))
