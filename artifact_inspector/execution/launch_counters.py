@@ -25,7 +25,7 @@ from typing import Any
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR
-from artifact_inspector.execution.interpreter.program import ProgramStep, StepKind
+from artifact_inspector.execution.interpreter.program import GLOBAL_KINDS, ProgramStep, StepKind
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.files.binaries import read_cubin
@@ -143,7 +143,6 @@ _SECTOR_COUNTERS: Mapping[str, tuple[str, tuple[StepKind, ...]]] = {
     "global_store_sectors_ideal": ("sectors_ideal", ("global_store",)),
     "global_atomic_sectors": ("sectors", ("global_reduction", "global_atomic")),
 }
-GLOBAL_KINDS: tuple[StepKind, ...] = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
 _READING_KINDS: tuple[StepKind, ...] = ("global_load", "copy", "tensor_load", "scalar_load")
 _WRITING_KINDS: tuple[StepKind, ...] = ("global_store", "global_reduction", "global_atomic", "tensor_store")
 _SECTORS_ON_AMD = "AMD caches transfer whole lines: see cache_lines"

@@ -26,7 +26,7 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     materialize,
     write_lanes,
 )
-from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep, UndecidedPath
+from artifact_inspector.execution.interpreter.program import GLOBAL_KINDS, DecodedProgram, ProgramStep, UndecidedPath
 from artifact_inspector.execution.interpreter.state import LaneGroup, MachineState
 from artifact_inspector.execution.interpreter.values import (
     InputNames,
@@ -56,10 +56,6 @@ ALWAYS_TRUE = frozenset(("PT", "UPT"))
 
 UNINITIALIZED = "uninitialized register "
 """Beginning of the reason of a value that comes from a register that nothing has written."""
-
-
-ORDERED_KINDS = frozenset(("global_load", "global_store", "copy", "global_reduction", "global_atomic"))
-"""Accesses that take a place in the order of a CTA even if their guard holds for none of its lanes."""
 
 
 class LaunchEnvironment(Protocol):
@@ -405,7 +401,7 @@ class Machine(MachineState):
                 self.active_mask = widen_to_warps(group.mask, self.warp_size) if step.is_uniform else group.mask
                 counts.threads_executed[step.index] += group.lanes
             elif not self._apply_guard(step) and not step.runs_unguarded:
-                if step.kind in ORDERED_KINDS:
+                if step.kind in GLOBAL_KINDS:  # it takes its place in the order of each CTA all the same
                     self.record_skipped(False)
                 if group.pc >= stop_step:
                     return

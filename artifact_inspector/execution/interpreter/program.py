@@ -18,6 +18,8 @@ StepKind: TypeAlias = Literal[
     "local_store", "barrier", "warp_sync", "tensor",
 ]  # fmt: skip
 """The counter that an instruction belongs to; mypy rejects a comparison with any other word."""
+GLOBAL_KINDS: tuple[StepKind, ...] = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
+"""Accesses of lanes to global memory."""
 
 
 class UndecidedPath(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, Footprints
+from artifact_inspector.execution.interpreter.program import GLOBAL_KINDS
 from artifact_inspector.execution.l2_cache import WRITE_SHARE, L2Estimate
-from artifact_inspector.execution.launch_counters import GLOBAL_KINDS
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
