@@ -93,10 +93,6 @@ class AccessStream(ImmediateRecorder):
         self.lengths = self.lengths + other.lengths
         self._limit_events()
 
-    def add(self, access: FootprintAccess) -> None:
-        """Record an access."""
-        self.add_iterations([access], access.machine_rows)
-
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations, at the positions that they have if iterations run one by one.
 
@@ -224,4 +220,4 @@ def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np
     mask, own_rows = access.mask, np.arange(len(access.ctas))
     if mask is not None and len(mask) > 1:
         own_rows = np.flatnonzero(mask.any(axis=1))
-    return own_rows, own_rows if access.rows is None else access.rows[own_rows]
+    return own_rows, access.rows_of_machine(own_rows)

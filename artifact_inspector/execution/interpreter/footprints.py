@@ -51,6 +51,10 @@ class FootprintAccess(NamedTuple):
         """Rows of the machine up to the last that takes part."""
         return len(self.ctas) if self.rows is None else int(self.rows[-1]) + 1
 
+    def rows_of_machine(self, own_rows: IntArray) -> IntArray:
+        """The rows of the machine of some CTAs, by their indices in the access."""
+        return own_rows if self.rows is None else self.rows[own_rows]
+
 
 class AccessRecorder(Protocol):
     """Receives all accesses of a launch."""
@@ -71,8 +75,12 @@ class AccessRecorder(Protocol):
         """Whether the first write of each of the CTAs is known."""
 
 
-class ImmediateRecorder:
+class ImmediateRecorder(AccessRecorder):
     """Records each access of each CTA at once, so that portions and first writes do not matter."""
+
+    def add(self, access: FootprintAccess) -> None:
+        """Record an access."""
+        self.add_iterations([access], access.machine_rows)
 
     def begin_portion(self, first: int) -> None:
         """Do nothing."""

@@ -9,6 +9,7 @@ the root of x⁴ = x + 1 cover every direction of the grid.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -95,7 +96,7 @@ class GlobalTraffic(ImmediateRecorder):
     """Step → those with a sector that their CTA had not read (or written) before."""
     completed_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors of stores that directly follow a store to the same ones, with which the L1 may merge them."""
-    accesses_of_cta: dict[int, int] = field(default_factory=dict)
+    accesses_of_cta: Counter[int] = field(default_factory=Counter)
     """CTA → its accesses."""
     contiguous_ranges: dict[int, int] = field(default_factory=dict)
     """Step → contiguous memory ranges that the warps of a CTA touch together."""
@@ -157,10 +158,6 @@ class GlobalTraffic(ImmediateRecorder):
         hottest = int(counts.argmax())
         return int(counts.sum()), len(addresses), int(counts[hottest]), int(addresses[hottest])
 
-    def add(self, access: FootprintAccess) -> None:
-        """Record an access."""
-        self.add_iterations([access], access.machine_rows)
-
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations.
 
@@ -187,8 +184,7 @@ class GlobalTraffic(ImmediateRecorder):
                 warps = first_warp + np.arange(addresses.size).reshape(addresses.shape) // _WARP_LANES
                 lanes = np.ones(addresses.shape, np.bool_) if on is None else on
                 rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
-            iterations = (rows_on if access.rows is None else access.rows[rows_on]) // rows
-            ctas, step = access.ctas[rows_on], access.step
+            ctas, iterations, step = access.ctas[rows_on], access.rows_of_machine(rows_on) // rows, access.step
             self._count_accesses(step, ctas, iterations)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
@@ -227,8 +223,7 @@ class GlobalTraffic(ImmediateRecorder):
     def _count_accesses(self, step: int, ctas: NDArray[np.int64], iterations: NDArray[np.int64]) -> None:
         starts = _starts_group(ctas, iterations)  # warps that copy a box each take part in one access
         self.accesses[step] = self.accesses.get(step, 0) + int(np.count_nonzero(starts))
-        for cta, count in zip(*map(np.ndarray.tolist, np.unique(ctas[starts], return_counts=True)), strict=True):
-            self.accesses_of_cta[cta] = self.accesses_of_cta.get(cta, 0) + count
+        self.accesses_of_cta.update(ctas[starts].tolist())
 
     def _repeats_sectors(self, lane_sectors: NDArray[np.int64]) -> bool:
         """Whether a store goes to the sectors of the store that precedes it."""
@@ -382,7 +377,7 @@ class LaunchSample:
     @property
     def accesses(self) -> NDArray[np.int64]:
         """Accesses to global memory of each sampled CTA, by all its warps at once."""
-        return np.array([self.traffic.accesses_of_cta.get(cta, 0) for cta in self.ctas.tolist()])
+        return np.array([self.traffic.accesses_of_cta[cta] for cta in self.ctas.tolist()])
 
 
 def sample_launch(
