@@ -17,7 +17,8 @@ from artifact_inspector.cli._app import command
 from artifact_inspector.cli._exit import DIFFERENT
 from artifact_inspector.cli._groups import CompileOptions
 from artifact_inspector.cli._output import notice, print_json, print_next, print_report
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.vocabulary.fact import Sign
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Change, Corpus
@@ -83,7 +84,6 @@ def regress(
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.corpus import RegressReport
     from artifact_inspector.report.json.comparison import regress_document
-    from artifact_inspector.vocabulary.fact import Sign
 
     roots: list[Path] = []
     if triton is not None or commits is not None:
@@ -184,8 +184,6 @@ def _explain(
     """
     from artifact_inspector.api.time_limit import collect_within
     from artifact_inspector.cli.diff import attribute_passes
-    from artifact_inspector.errors import InspectorError
-    from artifact_inspector.vocabulary.fact import Sign
 
     pair, headline = outcome.change.pair, outcome.change.headline
     if outcome.change.direction is not Sign.WORSE or pair is None or headline is None:
@@ -216,24 +214,37 @@ def _explain(
     return replace(outcome, untried=f"{seconds:g} s were not enough for {missing}; --budget raises them")
 
 
+def _find_launch(left: Artifact, right: Artifact, roots: Sequence[Path], launch: Path | None) -> LaunchRequest | None:
+    """The given launch, or the new kernel's on record; None if none is on record, or none fits both kernels."""
+    from artifact_inspector.api.pair_prices import find_pair_launch
+    from artifact_inspector.cli._launches import read_launch_file
+
+    if launch is not None:
+        return read_launch_file(launch)[0]
+    with suppress(UsageError):
+        pair = find_pair_launch(left, right, roots)
+        return None if pair is None else pair[1]
+    return None
+
+
+def _kernel_of(source: str | None) -> str | None:
+    """`FILE.py:KERNEL`, if that is what was compared."""
+    return source if _KERNEL_FILE.fullmatch(source or "") else None
+
+
 def _search_remedies(
     left: Artifact, right: Artifact, roots: Sequence[Path], launch: Path | None, source: str | None
 ) -> dict[str, Any]:
     """`remedies` of the new kernel, and `untried`: why there is none."""
     from artifact_inspector.api.advice import diagnose_launches
-    from artifact_inspector.api.pair_prices import MAX_STEPS, find_pair_launch
+    from artifact_inspector.api.pair_prices import MAX_STEPS
     from artifact_inspector.api.remedy_search import search_remedies
-    from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.diagnosis.assumed_launch import assume_launch
-    from artifact_inspector.errors import InspectorError
     from artifact_inspector.files.scratch import scratch_directory
 
     try:
-        requests: Sequence[LaunchRequest] | None = None if launch is None else read_launch_file(launch)[:1]
-        with suppress(UsageError):
-            requests = requests or find_pair_launch(left, right, roots)
-        entry = right, requests[-1] if requests else assume_launch(right)
+        entry = right, _find_launch(left, right, roots, launch) or assume_launch(right)
         disassemble = make_disassembler([right], None, sass=True)
         (diagnosis,) = diagnose_launches([entry], disassemble, steps=MAX_STEPS)
         with scratch_directory() as scratch:
@@ -243,7 +254,7 @@ def _search_remedies(
                 lambda entries: make_disassembler(entries, None, sass=True),
                 Path(scratch),
                 steps=MAX_STEPS,
-                kernel=source if _KERNEL_FILE.fullmatch(source or "") else None,
+                kernel=_kernel_of(source),
                 budget=REMEDY_SECONDS,
             )
     except InspectorError as error:
@@ -256,26 +267,19 @@ def _try_release(
 ) -> tuple[str, ...]:
     """The installed release as a remedy of a kernel that an older one compiled; empty if it does not help."""
     from artifact_inspector.api.option_trials import try_release
-    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
-    from artifact_inspector.cli._launches import read_launch_file
+    from artifact_inspector.api.pair_prices import predict_pair
     from artifact_inspector.cli._loading import make_disassembler
-    from artifact_inspector.errors import InspectorError
     from artifact_inspector.files.scratch import scratch_directory
 
     def predict(entry: Artifact) -> PairPrice | None:
-        request = None if launch is None else read_launch_file(launch)[0]
-        with suppress(UsageError):
-            pair = find_pair_launch(left, right, roots) if request is None else None
-            request = request if pair is None else pair[1]
-        if request is None:
+        if (request := _find_launch(left, right, roots, launch)) is None:
             return None
         disassemble = make_disassembler([right, entry], None, sass=True)
         return predict_pair(right, entry, request, disassemble, has_overlap=False)
 
     try:
         with scratch_directory() as scratch:
-            kernel = source if _KERNEL_FILE.fullmatch(source or "") else None
-            return tuple(try_release(right, worse, kernel, Path(scratch), predict))
+            return tuple(try_release(right, worse, _kernel_of(source), Path(scratch), predict))
     except InspectorError:
         return ()
 
@@ -283,13 +287,11 @@ def _try_release(
 def _try_changes(artifact: Artifact, worse: FactPair, source: str | None) -> tuple[str, ...]:
     """The tiles and options with which the kernel's source compiles to something better, each as a sentence."""
     from artifact_inspector.api.option_trials import try_changes
-    from artifact_inspector.errors import InspectorError
     from artifact_inspector.files.scratch import scratch_directory
 
     try:
         with scratch_directory() as scratch:
-            kernel = source if _KERNEL_FILE.fullmatch(source or "") else None
-            return tuple(try_changes(artifact, worse, kernel, Path(scratch)))
+            return tuple(try_changes(artifact, worse, _kernel_of(source), Path(scratch)))
     except InspectorError:
         return ()
 
@@ -297,9 +299,7 @@ def _try_changes(artifact: Artifact, worse: FactPair, source: str | None) -> tup
 def _try_options(artifact: Artifact) -> tuple[str, ...]:
     """The options that findings suggest and that compile to something better, each as a sentence."""
     from artifact_inspector.api.remedies import try_switches
-    from artifact_inspector.errors import InspectorError
     from artifact_inspector.facts.inspection import inspect_artifact
-    from artifact_inspector.vocabulary.fact import Sign
 
     try:
         trials, _ = try_switches(inspect_artifact(artifact))
