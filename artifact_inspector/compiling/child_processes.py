@@ -5,6 +5,7 @@ If LLVM aborts a child, or it exceeds its time limit, only its own row is lost.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -15,12 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from artifact_inspector.compiling.compile_errors import describe_error
 from artifact_inspector.compiling.publishing import publish, staging_directory
+from artifact_inspector.compiling.stage_reuse import StageRecord, remember
 from artifact_inspector.files.lifetime import kill_with_parent
 
 _ERROR_LINE = re.compile(r"(?:error:|LLVM ERROR|ssertion|ptxas fatal)(?!.*while processing an MLIR pass pipeline$)")
@@ -40,6 +42,8 @@ class CompileJob:
     out_directory: Path
     compile: Callable[[Path], str]
     """Compiles into a directory, as a Triton cache with one entry, and returns the entry's name."""
+    record: StageRecord = field(default_factory=StageRecord)
+    """Filled by `compile` if its stages may be reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
     if pid == 0:
         status = 1
         try:
+            gc.freeze()  # a collection would copy the pages of the parent's objects
             os.setsid()  # the compilers it starts are killed with its process group
             kill_with_parent(worker_pid)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -114,7 +119,8 @@ def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
             result: dict[str, Any]
             try:
                 entry = jobs[0].compile(child.staging)
-                result = {"directory": str(publish(child.staging, entry, jobs[0].out_directory))}
+                directory = publish(child.staging, entry, jobs[0].out_directory)
+                result = {"directory": str(directory), "stages": jobs[0].record.as_json()}
             except BaseException as error:  # noqa: BLE001 - Triton raises many types, and each is a row
                 result = describe_error(error)
             json.dump(result, result_file)
@@ -141,7 +147,9 @@ def _finish_child(child: _Child, seconds: float, status: int | None, time_limit:
         code = os.waitstatus_to_exitcode(status)
         end = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code} and no result"
         message = f"the compiler {end}"
-    if message is not None:
+    if message is None:
+        remember(child_result.get("stages"), Path(child_result["directory"]))
+    else:
         # MLIR, LLVM and ptxas print the reason to standard error; the exception often has none
         error_lines = [line for line in details.splitlines() if _ERROR_LINE.search(line)]
         details = "\n".join(filter(None, (details.rstrip(), message.strip())))

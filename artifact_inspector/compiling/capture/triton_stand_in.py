@@ -31,6 +31,7 @@ from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.compile_errors import to_compile_error
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
 from artifact_inspector.compiling.publishing import entry_metadata, read_cache_key
+from artifact_inspector.compiling.stage_reuse import StageRecord, reused_stages
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
@@ -304,10 +305,13 @@ class TritonStandIn:
             # the program may have set another directory
             os.environ["TRITON_CACHE_DIR"] = str(self.directory)
 
+            record = StageRecord()
+
             def attempt(staging: Path) -> str:
                 os.environ["TRITON_CACHE_DIR"] = str(staging)
                 try:
-                    compiled_kernel = original(src, target=target, options=options, **extra_arguments)
+                    with reused_stages(to_gpu_target(compile_target), record):
+                        compiled_kernel = original(src, target=target, options=options, **extra_arguments)
                 except Exception as error:
                     raise to_compile_error(error, getattr(src, "fn", None)) from error
                 return _entry(compiled_kernel.hash).name
@@ -315,7 +319,7 @@ class TritonStandIn:
             seconds = 0.0
             described = describe_compile(src, to_gpu_target(compile_target), options)
             if not self._is_cached(lambda: original(src, target=target, options=options, **extra_arguments)):
-                work = CompileJob({}, "", self.directory, attempt)
+                work = CompileJob({}, "", self.directory, attempt, record)
                 (row,) = run_jobs([work], workers=1, time_limit=self.time_limit)
                 seconds = row["seconds"]
                 if row["message"] is not None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -28,6 +29,7 @@ from artifact_inspector.compiling.signature import (
     entries_by_name,
     read_literal,
 )
+from artifact_inspector.compiling.stage_reuse import StageRecord
 from artifact_inspector.compiling.worker.loading import (
     AutotunerConfig,
     ImportedKernel,
@@ -87,7 +89,7 @@ def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
     option_values = ((name, x) for name, x in request["options"].items() if name in _triton.known_options())
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in option_values}
     label = {**_row_label(Path(text_path).stem, target, None), "types": [], "constants": {}, "options": options}
-    compile_into = partial(_compile_into, lambda: text_path, None, options, target, request)
+    compile_into = partial(_compile_into, lambda: text_path, None, options, target, request, nullcontext)
     return CompileJob(label, f"{out}\n{text_path}\n{label}", out, compile_into)
 
 
@@ -194,8 +196,11 @@ def _plan_job(
     if request.get("look"):
         return {**label, "pending": True}
     source_of = partial(_triton.make_source, kernel.function, arguments, target)
-    compile_into = partial(_compile_into, source_of, kernel.function, options, target, request)
-    return CompileJob(label, f"{out}\n{key or (request['place'], label, environment)}", out, compile_into)
+    record = StageRecord()
+    # with variables of its own, a compile prints what its passes do
+    reuse = nullcontext if environment else partial(_triton.reuse_stages, target, record)
+    compile_into = partial(_compile_into, source_of, kernel.function, options, target, request, reuse)
+    return CompileJob(label, f"{out}\n{key or (request['place'], label, environment)}", out, compile_into, record)
 
 
 def _compile_into(
@@ -204,6 +209,7 @@ def _compile_into(
     options: Mapping[str, Any],
     target: Target,
     request: Mapping[str, Any],
+    reuse: Callable[[], AbstractContextManager[None]],
     staging: Path,
 ) -> str:
     """Compile into `staging`; runs in a child process."""
@@ -223,7 +229,8 @@ def _compile_into(
     try:
         source = source_of()
         entry = _triton.entry_name(source, target, options)
-        _triton.build(source, target, options)
+        with reuse():
+            _triton.build(source, target, options)
     except Exception as error:
         raise to_compile_error(error, function) from error
     finally:

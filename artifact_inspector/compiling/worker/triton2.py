@@ -8,6 +8,7 @@ Source: triton/compiler/compiler.py, `compile`, `make_hash` (2.1, 2.2) and `ASTS
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import triton
@@ -15,6 +16,7 @@ from triton.compiler import compiler
 
 from artifact_inspector.compiling.publishing import read_cache_key
 from artifact_inspector.compiling.signature import BoundArguments
+from artifact_inspector.compiling.stage_reuse import StageRecord
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
@@ -87,6 +89,11 @@ def build(source: _LaunchSource, target: Target, options: Mapping[str, Any]) -> 
     attributes = compiler.AttrsDescriptor(**hints)
     kernel = compiler.ASTSource(fn=source.function, signature=types, constants=constants, attrs=attributes)
     compiler.compile(kernel, target=("cuda", target.arch.number), options=dict(options))
+
+
+def reuse_stages(target: Target, record: StageRecord) -> AbstractContextManager[None]:
+    """These releases reuse nothing."""
+    return nullcontext()
 
 
 def known_options() -> frozenset[str]:

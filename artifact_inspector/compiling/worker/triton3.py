@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from triton.compiler import ASTSource, compiler
 from artifact_inspector.compiling.gpu_target import to_gpu_target
 from artifact_inspector.compiling.publishing import read_cache_key
 from artifact_inspector.compiling.signature import BoundArguments
+from artifact_inspector.compiling.stage_reuse import StageRecord, reused_stages
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 
@@ -91,6 +93,11 @@ def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
         Exception: any type that Triton raises for a kernel or target that it refuses.
     """
     triton.compile(source, target=to_gpu_target(target), options=dict(options))
+
+
+def reuse_stages(target: Target, record: StageRecord) -> AbstractContextManager[None]:
+    """Reuse stages of finished compiles in the build of a block, and fill its record."""
+    return reused_stages(to_gpu_target(target), record)
 
 
 def repeat_tensor_passes(target: Target) -> None:
