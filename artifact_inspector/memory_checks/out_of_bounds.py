@@ -78,15 +78,8 @@ def _lanes_of_line(run: SimulatedLaunch, step: ProgramStep) -> int:
 
 
 def _distance(region: TensorMemory, address: int) -> str:
-    """How far an address is outside of a tensor; `just past` is its first byte there."""
     shape = "×".join(map(str, region.tensor.shape)) or "scalar"
-    tensor = f"{region.name} ({region.tensor.dtype} {shape})"
-    if address >= region.stop:
-        distance = address - region.stop
-        return f"{f'{distance:,} bytes' if distance else 'just'} past the end of {tensor}"
-    if address < region.start:
-        return f"{region.start - address:,} bytes before the start of {tensor}"
-    return f"across the end of {tensor}"
+    return region.describe_distance(address, f"{region.name} ({region.tensor.dtype} {shape})")
 
 
 def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int] | None:

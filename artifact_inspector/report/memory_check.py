@@ -31,8 +31,8 @@ class MemoryCheckReport:
         yield Text(summarize(self.launches), style="bold")
         for launch in sorted(self.launches, key=lambda launch: _ORDER.index(launch.status)):
             yield Text()
-            grid = "×".join(map(str, launch.grid))
-            yield Text.assemble((f"{launch.status}: {launch.kernel}", "bold"), f"  {launch.target}  grid {grid}")
+            grid = f"  grid {'×'.join(map(str, launch.grid))}" if all(launch.grid) else ""
+            yield Text.assemble((f"{launch.status}: {launch.kernel}", "bold"), f"  {launch.target}{grid}")
             for line, indent in _lines(launch):
                 yield Padding(Text(line), (0, 0, 0, indent))
 

@@ -412,9 +412,17 @@ def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
         tensors={"x": Tensor((30,), "i32")},
     )
     assert [(found.thread, found.nearest_tensor) for found in counts.out_of_bounds] == [
-        (30, "0 bytes after the end of x"),
-        (31, "4 bytes after the end of x"),
+        (30, "just past the end of x"),
+        (31, "4 bytes past the end of x"),
     ]
+
+
+def test_an_access_that_begins_in_a_tensor_and_ends_past_it_goes_across_its_end() -> None:
+    _, counts, _ = run(
+        "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x8, R2\nLDG.E.64 R4, desc[UR4][R2.64]",
+        tensors={"x": Tensor((63,), "i32")},
+    )
+    assert [(found.thread, found.nearest_tensor) for found in counts.out_of_bounds] == [(31, "across the end of x")]
 
 
 def test_an_opcode_without_semantics_spoils_its_result_by_name() -> None:

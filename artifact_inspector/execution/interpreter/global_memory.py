@@ -139,6 +139,15 @@ class TensorMemory:
         """Marks of what is fetched from device memory: bytes that are read, and those that atomics update."""
         return (self.read_marks,) if self.update_marks is None else (self.read_marks, self.update_marks)
 
+    def describe_distance(self, address: int, name: str) -> str:
+        """How far an address of an access is outside of the tensor; `just past` is its first byte there."""
+        if address >= self.stop:
+            distance = address - self.stop
+            return f"{f'{distance:,} bytes' if distance else 'just'} past the end of {name}"
+        if address < self.start:
+            return f"{self.start - address:,} bytes before the start of {name}"
+        return f"across the end of {name}"
+
     def count_touched(self, *marks: NDArray[np.uint8], unit: int = SECTOR) -> tuple[int, int]:
         """Bytes and units (of 32 or more bytes) marked in any of the arrays; untouched ranges cost little time."""
         self.mark_pending()
@@ -440,11 +449,7 @@ class GlobalMemory:
     def describe_nearest(self, address: int) -> str:
         """The nearest tensor of an address, and the distance to it."""
         nearest = min(self.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None)
-        if nearest is None:
-            return "the launch has no tensor"
-        if address >= nearest.stop:
-            return f"{address - nearest.stop} bytes after the end of {nearest.name}"
-        return f"{nearest.start - address} bytes before {nearest.name}"
+        return "the launch has no tensor" if nearest is None else nearest.describe_distance(address, nearest.name)
 
     def count_unique_bytes(self) -> tuple[int, int]:
         """Distinct bytes that were read, and that were written."""
