@@ -132,7 +132,8 @@ class Turnover:
             control, cost, uses_lsu, is_barrier = self.program[position]
             ready = state.time
             for scoreboard in control.awaited_scoreboards:
-                ready = max(ready, state.scoreboard_ready[scoreboard])
+                if state.scoreboard_ready[scoreboard] > ready:
+                    ready = state.scoreboard_ready[scoreboard]
             if ready > state.time or (self.queue and state.time > self.queue[0].time):
                 state.time = ready
                 heappush(self.queue, _Warp(ready, number, position, state))
