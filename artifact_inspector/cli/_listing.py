@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from artifact_inspector.cli._first_page import print_first_page
 from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCode, Selection
 from artifact_inspector.cli._loading import OpenedKernels, has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
@@ -35,6 +36,8 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
     """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
     stages, other_targets = parse_stages(view.stage or ()), parse_targets(view.on or ())
     is_assembled = isinstance(code, AssembledCode) and code.assemble
+    if selection == Selection(selection.cache) and view == ListOptions():
+        print_first_page(selection.cache)
     opened = open_selected(selection, code, stages, assemble=is_assembled, scheduler=view.scheduler)
     cache, artifacts = opened.cache, opened.artifacts
     is_file = selection.cache is not None and selection.cache.is_file() and not cache.container

@@ -43,7 +43,8 @@ from artifact_inspector.files.walker import walk
 
 __all__ = [
     "REMARKS", "Artifact", "Cache", "MemoryFile", "OtherFile", "Problem", "StageText", "cache_in_memory",
-    "default_directory", "open_cache", "open_file", "open_location", "read_binary", "read_remarks", "read_stage",
+    "default_directory", "open_cache", "open_file", "open_first", "open_location", "read_binary", "read_remarks",
+    "read_stage",
 ]  # fmt: skip
 
 _ENTRY = re.compile(r"[0-9a-f]{64}|[A-Z2-7]{52}|[\w-]{43}")
@@ -122,6 +123,17 @@ def open_part(root: Path, directories: Sequence[str], archive: str) -> Cache:
     if directories:
         return _walked(root, is_unpacked=True, directories=directories)
     return open_file(root) if archive == "." else _open_container(root, members=(archive,))
+
+
+def open_first(path: Path | None, fewest: int, count: int) -> tuple[Cache, int] | None:
+    """The first directories of a large cache by name, and the number of all; None if it has less than `fewest`."""
+    root = default_directory() if path is None else path
+    try:
+        with os.scandir(root) as listing:
+            names = [x.name for x in listing if x.name[0].isalnum() and x.is_dir(follow_symlinks=False)]
+    except (OSError, ValueError):
+        return None
+    return None if len(names) < fewest else (_walked(root, directories=sorted(names)[:count]), len(names))
 
 
 def _walked(root: Path, *, is_unpacked: bool = False, directories: Sequence[str] = ()) -> Cache:
