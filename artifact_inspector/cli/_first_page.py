@@ -21,8 +21,8 @@ _PAGE = 12
 
 
 def print_first_page(path: Path | None) -> None:
-    """Print kernels of the first directories, in the order of their names, to a terminal on standard error."""
-    first = open_first(path, FEWEST_DIRECTORIES, _PAGE) if sys.stderr.isatty() else None
+    """Print kernels of the first directories, in the order of their names, to standard error, a terminal."""
+    first = open_first(path, FEWEST_DIRECTORIES, _PAGE)
     if first is None or not first[0].entries:
         return
     cache, count = first

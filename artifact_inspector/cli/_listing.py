@@ -36,7 +36,7 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
     """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
     stages, other_targets = parse_stages(view.stage or ()), parse_targets(view.on or ())
     is_assembled = isinstance(code, AssembledCode) and code.assemble
-    if selection == Selection(selection.cache) and view == ListOptions():
+    if sys.stderr.isatty() and selection == Selection(selection.cache) and view == ListOptions():
         print_first_page(selection.cache)
     opened = open_selected(selection, code, stages, assemble=is_assembled, scheduler=view.scheduler)
     cache, artifacts = opened.cache, opened.artifacts
