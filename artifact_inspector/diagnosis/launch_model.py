@@ -30,7 +30,7 @@ from artifact_inspector.execution.timing.launch_time import (
 )
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
 from artifact_inspector.execution.timing.residency import overlap_sample
-from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
+from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_evenly
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import occupancy_of
 from artifact_inspector.facts.modules import Disassemble
@@ -210,7 +210,7 @@ def model_launch(
     limits = target if gpu is None else parse_target(gpu)
     resources = inspect_artifact(artifact, None, lambda kernel: kernel.resources).resources
     occupancy = occupancy_of(resources, limits, resources.registers.value)
-    sample = sample_launch(loaded, launch, limit=limit, tracks_addresses=True)
+    sample = sample_evenly(loaded, launch, limit, tracks_addresses=True)
     time = _time_model(loaded, sample, target, resources, occupancy, gpu, limit, fetched)
     product = limits.gpu.product
     operations, visits = read_source_operations(artifact), Counter(sample.trace)

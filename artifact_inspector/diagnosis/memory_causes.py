@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from artifact_inspector.diagnosis.access_alignment import how_to_widen
 from artifact_inspector.diagnosis.arithmetic_causes import is_float_arithmetic
 from artifact_inspector.diagnosis.attribution import Attribution, attribute, attribute_repair, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
@@ -87,7 +88,7 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
             width = _bytes_per_lane(model, steps)
             is_operand = model.operations.multiplies_at(line) and not model.is_amd
             if is_operand and 0 < width < LEAST_COPY <= width * _elements_per_thread(model, line):
-                yield _attribute_narrow(model, line, steps, width)
+                yield from _attribute_narrow(model, line, steps, width)
             continue
         if _shares_sectors(model, steps):
             yield from _access_in_pieces(model, line, steps)
@@ -132,7 +133,7 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
         yield _attribute_separate(model, line, steps, "cache lines", f"{excess:.0f}")
         return
     if width < WIDEST_ACCESS:
-        yield _attribute_narrow(model, line, steps, width)
+        yield from _attribute_narrow(model, line, steps, width)
 
 
 def _bytes_per_lane(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
@@ -145,10 +146,18 @@ def _elements_per_thread(model: LaunchModel, line: str) -> float:
     return operations.accessed_elements.get(line, operations.most_elements or 1) / model.sample.loaded.threads
 
 
-def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep], width: float) -> Attribution:
-    """Accesses of `width` bytes per thread: wide ones need fewer instructions, and one address for all their bytes."""
-    reason = f"each thread accesses {width:.3g} B at a time; mark contiguous, aligned offsets (tl.multiple_of)"
+def _attribute_narrow(
+    model: LaunchModel, line: str, steps: Sequence[ProgramStep], width: float
+) -> Iterator[Attribution]:
+    """Accesses of `width` bytes per thread: wide ones need fewer instructions, and one address for all their bytes.
+
+    Accesses that no layout of the tensor would widen are left out.
+    """
     most = min(WIDEST_ACCESS, width * _elements_per_thread(model, line))
+    remedy = how_to_widen(model, line, steps, int(width), int(most))
+    if remedy is None:
+        return
+    reason = f"each thread accesses {width:.3g} B at a time; {remedy}"
     addresses = [s for s in _steps_of_lines(model, steps) if not s.kind and not is_float_arithmetic(s)]
     left = 1.0 if line in model.chasing_lines or model.operations.gathers(line) else width / max(width, most)
     fractions = dict.fromkeys((step.index for step in (*steps, *addresses)), left)
@@ -160,7 +169,7 @@ def _attribute_narrow(model: LaunchModel, line: str, steps: Sequence[ProgramStep
 
     is_copied = width < LEAST_COPY <= most and model.operations.multiplies_at(line)
     released = frozenset(s.index for s in steps if s.kind == "global_load" and is_copied)
-    return attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
+    yield attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
 
 
 def _attribute_separate(

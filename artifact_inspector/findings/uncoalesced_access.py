@@ -4,7 +4,8 @@ Memory moves in sectors of 32 bytes, on AMD in cache lines of 64 or 128. Lanes w
 
 **When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line requests at least twice
 the sectors that its bytes would fill if they were contiguous. On AMD, it uses at most 16 bytes of a cache line, as
-of such a sector. The excess is at least a tenth of all.
+of such a sector. A store has to use fewer: lanes that hold the results of matrix instructions store pieces of 16 bytes,
+and the next instruction of the line stores their neighbours. The excess is at least a tenth of all.
 
 **What it is likely to cost.** The L1 and the L2 move unused bytes, and so does device memory unless other warps use
 them.
@@ -43,7 +44,9 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     total = sum(requested for lines in lines_by_source.values() for _, requested, _ in lines)
     for source, lines in lines_by_source.items():
         requested, ideal = (sum(counts) for counts in tuple(zip(*lines, strict=True))[1:])
-        if not ideal or requested < factor * ideal or requested - ideal < LEAST_SHARE * total:
+        # the result of a matrix instruction is stored in pieces, whose neighbours the next instruction stores
+        is_piece = is_amd and requested == factor * ideal and all("_store_" in line.opcode for line, *_ in lines)
+        if not ideal or requested < factor * ideal or is_piece or requested - ideal < LEAST_SHARE * total:
             continue
         yield Remark(
             f"{source}: {requested:,} {unit} of global memory instead of {ideal:,}: "

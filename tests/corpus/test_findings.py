@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from launched import gemv
@@ -488,12 +489,18 @@ def test_a_policy_that_a_copy_cannot_have_is_not_missed(is_copied: bool, told: i
         ("gfx942", {"cache_lines": 64, "cache_lines_ideal": 2}, True),
         ("gfx942", {"cache_lines": 8, "cache_lines_ideal": 2}, False),
         ("gfx90a", {"cache_lines": 16, "cache_lines_ideal": 4}, True),  # 16 bytes of each line of 64
+        ("gfx942", {"cache_lines": 32, "cache_lines_ideal": 4, "opcode": "buffer_load_dwordx2"}, True),
+        # 64 lanes store 8 bytes of the result of `v_mfma_f32_32x32x8_bf16`: 16 bytes of each of 32 rows
+        ("gfx942", {"cache_lines": 32, "cache_lines_ideal": 4, "opcode": "buffer_store_dwordx2"}, False),
+        ("gfx942", {"cache_lines": 64, "cache_lines_ideal": 4, "opcode": "buffer_store_dwordx2"}, True),
         ("sm_90", {"sectors": 32, "sectors_ideal": 4}, True),
         ("sm_90", {"sectors": 4, "sectors_ideal": 4}, False),
     ],
 )
-def test_lanes_in_separate_rows_are_told_on_both_vendors(target: str, counters: dict[str, int], told: bool) -> None:
+def test_lanes_in_separate_rows_are_told_on_both_vendors(target: str, counters: dict[str, Any], told: bool) -> None:
     none = dict.fromkeys(("sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines"))
-    line = LinePrediction("asm", 7, "k.py:3", "load", 1, **{**none, **counters})  # type: ignore[arg-type]
+    line = LinePrediction(
+        **{"stage": "asm", "line": 7, "source": "k.py:3", "opcode": "load", "executed": 1, **none, **counters}
+    )  # type: ignore[arg-type]
     found = find_launch_findings(dataclasses.replace(gemv(), target=target, by_line=(line,)))
     assert [finding.remark.sources for finding in found if finding.code == "AI017"] == [("k.py:3",)] * told

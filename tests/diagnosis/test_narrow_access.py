@@ -5,17 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from artifact_inspector.diagnosis import launch_causes, memory_causes
+from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
+from artifact_inspector.diagnosis import access_alignment, launch_causes, memory_causes
+from artifact_inspector.execution.timing.sampling import _run_starts
 
 
 @pytest.mark.parametrize(("width", "count"), [(2, 1), (8, 1), (16, 0)])
 def test_the_widest_accesses_are_not_narrow(width: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `buffer_store_dwordx4` stores 16 B per thread, whatever its cache lines."""
 
-    def report(model: Any, line: str, steps: Any, width: float) -> float:
-        return width
+    def report(model: Any, line: str, steps: Any, width: float) -> list[float]:
+        return [width]
 
     monkeypatch.setattr(memory_causes, "_attribute_narrow", report)
     steps: Any = [SimpleNamespace(index=0)]
@@ -61,6 +64,7 @@ def test_wide_accesses_need_fewer_addresses(
         return reason
 
     monkeypatch.setattr(memory_causes, "attribute_repair", report)
+    monkeypatch.setattr(memory_causes, "how_to_widen", lambda *arguments: "mark it")
     access, address, product = (
         SimpleNamespace(index=index, kind=kind, opcode=opcode, source_place="k.py:3")
         for index, (kind, opcode) in enumerate([("global_load", "LDG.E.U16"), ("", "IADD3"), ("", "FMUL")])
@@ -79,7 +83,9 @@ def test_wide_accesses_need_fewer_addresses(
         chasing_lines=(),
     )
     steps: Any = [access]
-    assert "each thread accesses 2 B at a time" in str(memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0))
+    assert [*memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0)] == [
+        "each thread accesses 2 B at a time; mark it"
+    ]
     assert fractions == {0: left, 1: left}
 
 
@@ -106,3 +112,52 @@ def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[
         sample=SimpleNamespace(loaded=SimpleNamespace(threads=128), ctas=[0]),
     )
     assert launch_causes._part_in_bounds(model) == part
+
+
+@pytest.mark.parametrize(
+    ("starts", "runs", "sectors", "remedy"),
+    [
+        # one row of 512 B per CTA
+        ([0, 512, 1024], {4}, (16, 16), "n must be known to be a multiple of 16 (tl.multiple_of)"),
+        # a filter: every iteration shifts its window by one element
+        ([400, 396, 392, 388], {4}, (64, 20), None),
+        # rows of 1023 elements, one per CTA, or four in one access
+        ([0, 4092, 8184], {4}, (17, 17), "rows begin at multiples of 4 B only; pad them to multiples of 16 B"),
+        (
+            [0, 16384],
+            {4, 16, 28, 24, 20},
+            (17, 17),
+            "rows begin at multiples of 4 B only; pad them to multiples of 16 B",
+        ),
+        # a view whose first element is at 4 B of a line
+        ([4, 516, 1028], {4}, (17, 17), "rows begin at multiples of 4 B only; pad them to multiples of 16 B"),
+        # the second of three numbers
+        ([0, 3072], {12, 16}, (48, 48), "neighbouring elements are 12 B apart; store each component contiguously"),
+        # lanes whose other elements are those of other instructions
+        ([0, 512], {16}, (16, 16), "n must be known to be a multiple of 16 (tl.multiple_of)"),
+    ],
+)
+def test_a_hint_holds_in_every_iteration(
+    starts: list[int], runs: set[int], sectors: tuple[int, int], remedy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A promise that the addresses of the launch break would be undefined behaviour."""
+    cause = NarrowCause(NarrowReason.MASK, 4, "n", 3)
+    assert _run_starts(np.r_[0:64:4, 4092:4156:4]) == {4, 16, 16 + 4092 % 16}
+    assert _run_starts(np.arange(0, 96, 12)) == {12, 16}
+    monkeypatch.setattr(access_alignment, "_causes_at", lambda model, line, *, stores: [cause])
+    model: Any = SimpleNamespace(
+        traffic=SimpleNamespace(
+            first_addresses={0: {(0, start): 1 for start in starts}},
+            run_starts={0: runs},
+            requested_sectors={0: sectors[0]},
+            new_sectors={0: sectors[1]},
+        ),
+        sample=SimpleNamespace(launch=SimpleNamespace(arguments={"n": 1 << 20})),
+    )
+    steps: Any = [SimpleNamespace(index=0, kind="global_load")]
+    assert access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16) == remedy
+    model.sample.launch.arguments["n"] = 1000
+    promised = access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16)
+    assert promised == (
+        remedy and remedy.replace("n must be known to be", "n is 1000: make it").replace(" (tl.multiple_of)", "")
+    )

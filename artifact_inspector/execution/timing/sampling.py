@@ -36,6 +36,8 @@ LINE = 128
 _WARP_LANES = 32
 L2_PIECE = 256
 """Bytes whose atomics follow each other in the L2. Measured on an H200 (docs/lab/diagnosis.md)."""
+_WIDEST_ACCESS = 16
+"""Bytes that a thread accesses by the widest instruction."""
 _EQUAL_WORK = 0.9
 """Fewest accesses of a CTA over the most, from which CTAs work alike."""
 _UNEQUAL_CTAS = 64
@@ -77,6 +79,8 @@ class _AccessPattern(NamedTuple):
     """Distinct sectors, relative to that of the first lane."""
     lanes: int
     distinct_addresses: int
+    run_starts: frozenset[int]
+    """As of `GlobalTraffic.run_starts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,9 @@ class GlobalTraffic(ImmediateRecorder):
     """Step → distinct lane addresses, counted separately for each access of a CTA."""
     first_addresses: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     """Step → (CTA, address of its first active lane) → accesses; empty unless `tracks_addresses`."""
+    run_starts: dict[int, set[int]] = field(default_factory=dict)
+    """Step → distances of neighbouring lanes up to 16 bytes; and of each lane that is farther from the one before, 16 +
+    its offset from the first lane modulo 16. Empty unless `tracks_addresses`."""
     tracks_addresses: bool = False
     lane_steps: frozenset[int] = frozenset()
     """Steps whose lanes are recorded in `lane_addresses`: atomics."""
@@ -200,6 +207,7 @@ class GlobalTraffic(ImmediateRecorder):
                 self.new_sectors.setdefault(step, 0)
                 self.missing_accesses.setdefault(step, 0)
                 if self.tracks_addresses:
+                    self.run_starts.setdefault(step, set()).update(pattern.run_starts)
                     accesses_at = self.first_addresses.setdefault(step, {})
                     for key in zip(ctas[same_pattern].tolist(), base[same_pattern].tolist(), strict=True):
                         accesses_at[key] = accesses_at.get(key, 0) + 1
@@ -281,15 +289,24 @@ class GlobalTraffic(ImmediateRecorder):
                 offsets, warps = offsets[mask], warps[mask]
             positions = offsets + line_offset
             sectors = sorted_distinct(positions // SECTOR)
+            distinct_offsets = sorted_distinct(offsets)
             pattern = self._patterns[key] = _AccessPattern(
                 _count_distinct_by_warp(warps, positions // SECTOR),
                 _count_distinct_by_warp(warps, positions // LINE),
                 1 + int(np.count_nonzero(np.diff(sectors) != 1)),
                 sectors - line_offset // SECTOR,
                 len(offsets),
-                len(sorted_distinct(offsets)),
+                len(distinct_offsets),
+                _run_starts(distinct_offsets) if self.tracks_addresses else frozenset(),
             )
         return pattern
+
+
+def _run_starts(offsets: NDArray[np.int64]) -> frozenset[int]:
+    """The run starts of an access, from the sorted distinct offsets of its lanes."""
+    gaps = np.diff(offsets, prepend=offsets[0] - 2 * _WIDEST_ACCESS)
+    starts = np.where(gaps > _WIDEST_ACCESS, _WIDEST_ACCESS + offsets % _WIDEST_ACCESS, gaps)
+    return frozenset(starts.tolist())
 
 
 def _count_distinct_by_warp(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
@@ -433,16 +450,18 @@ def sample_launch(
     )
 
 
-def sample_evenly(loaded: LoadedKernel, launch: KernelLaunch, limit: int) -> LaunchSample:
+def sample_evenly(
+    loaded: LoadedKernel, launch: KernelLaunch, limit: int, *, tracks_addresses: bool = False
+) -> LaunchSample:
     """A sample that averages more CTAs if they work unequally, as on ragged or sparse data.
 
     Its trace is that of a CTA which works as much as the average.
     """
-    sample = sample_launch(loaded, launch, limit=limit)
+    sample = sample_launch(loaded, launch, limit=limit, tracks_addresses=tracks_addresses)
     accesses = sample.accesses
     if sample.unfinished or accesses.min() >= max(1, _EQUAL_WORK * accesses.max()):
         return sample
-    sample = sample_launch(loaded, launch, _UNEQUAL_CTAS, limit)
+    sample = sample_launch(loaded, launch, _UNEQUAL_CTAS, limit, tracks_addresses=tracks_addresses)
     accesses = sample.accesses
     typical = sample.ctas[[np.abs(accesses - accesses.mean()).argmin()]]
     return replace(sample, trace=sample_launch(loaded, launch, limit=limit, ctas=typical).trace)

@@ -1,0 +1,80 @@
+"""Whether accesses of a launch could be wider, from the addresses that it uses in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from artifact_inspector.analysis.access.load_widths import MAX_BYTES, NarrowCause, NarrowReason
+from artifact_inspector.diagnosis.launch_model import LaunchModel
+from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.facts.inspection import inspect_artifact
+
+_SLIDES = 2
+"""Times that sectors of a CTA are requested on average, from which iterations shift a window over the same bytes."""
+_MARK = "mark contiguous, aligned offsets (tl.multiple_of)"
+_PAD = "rows begin at multiples of {} B only; pad them to multiples of {} B"
+_APART = "neighbouring elements are {} B apart; store each component contiguously"
+_INSTEAD = {
+    NarrowReason.STRIDE: "make the stride {} a tl.constexpr of 1",
+    NarrowReason.MODULO: "take no remainder by {} in the address",
+    NarrowReason.DIVISION: "take no quotient in the address",
+    NarrowReason.OFFSET: _MARK,
+}
+"""What to do about a cause that no promise about an argument removes."""
+
+
+def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], width: int, most: int) -> str | None:
+    """What makes the accesses of a line wider; None if nothing does.
+
+    Args:
+        model: the launch.
+        line: of the source.
+        steps: its accesses.
+        width: bytes of a thread at a time.
+        most: bytes that a thread has in all, 16 at most.
+    """
+    traffic = model.traffic
+    alignment = find_alignment(model, steps, width)
+    if alignment <= width < most:
+        requested = sum(traffic.requested_sectors.get(step.index, 0) for step in steps)
+        distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
+        if requested >= _SLIDES * max(1, distinct):
+            return None
+        apart = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
+        return _APART.format(min(apart)) if apart else _PAD.format(alignment, most)
+    causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
+    arguments = model.sample.launch.arguments
+    for cause in causes:
+        value = arguments.get(cause.name)
+        if cause.is_promise and type(value) is int and value % MAX_BYTES:
+            return f"{cause.name} is {value}: make it a multiple of {MAX_BYTES}"
+    promised = dict.fromkeys(cause.name for cause in causes if cause.is_promise)
+    if promised:
+        return f"{', '.join(promised)} must be known to be a multiple of {MAX_BYTES} (tl.multiple_of)"
+    texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
+    return texts[0] if texts else _MARK
+
+
+def find_alignment(model: LaunchModel, steps: Iterable[ProgramStep], width: int) -> int:
+    """Bytes, 16 at most, of which every contiguous run of the accesses of a line begins at a multiple."""
+    traffic, bits, first = model.traffic, MAX_BYTES, []
+    for step in steps:
+        starts = [address for _, address in traffic.first_addresses.get(step.index, {})]
+        for start in starts:
+            bits |= start - starts[0]
+        for start in traffic.run_starts.get(step.index, ()):
+            bits |= start if start != width else 0
+        first += starts[:1]
+    alignment = bits & -bits
+    while first and alignment > 1 and all(start % alignment for start in first):
+        alignment //= 2
+    return alignment
+
+
+def _causes_at(model: LaunchModel, line: str, *, stores: bool) -> list[NarrowCause]:
+    """What keeps the accesses of a source line narrow, by its IR."""
+    artifact = model.sample.loaded.artifact
+    facts = inspect_artifact(artifact, None, lambda kernel: kernel.store_widths if stores else kernel.widths)
+    widths = facts.store_widths if stores else facts.widths
+    at_line = [one for one in widths if one.source is not None and str(one.source).rpartition("/")[2] == line]
+    return sorted((cause for one in at_line for cause in one.causes), key=lambda cause: cause.limit)
