@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.mask_remedy import with_mask_remedy
+from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options
+from artifact_inspector.api.trial import Trial, count_unique_bytes, describe_costs
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
@@ -22,16 +24,12 @@ from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
 from artifact_inspector.diagnosis.tile_axes import find_tile_axes
-from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
-from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
-from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import LaunchRequest
-from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.variations import recorded_compile
-from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact, open_cache
 
@@ -45,11 +43,11 @@ LEAST_GAIN = 1.05
 NOTHING_HELPS = "No change tried helps"
 _GLUON = " Layouts and buffers of a Gluon kernel are in its source, and are not changed; it does not read num_stages."
 _BATCH = 4
-_MOST_EXCESS = 1.5
+_MOST_EXCESS = 1.15
 """Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
 _LEAST_SECONDS = 4.0
 """Processor seconds for the simulations of a search, even if the diagnosis has spent the budget."""
-_MASK_SHARE = 0.05
+_MASK_SHARE = 0.03
 """Share of the budget in which the launch is checked for accesses outside of its tensors."""
 _FIRST_BATCH = 2
 """Changes that are tried before the cost of one is known."""
@@ -61,29 +59,14 @@ _FAR = 0.5
 """Roofline over the predicted time of a launch that is far from it."""
 _COMPARISON_SECONDS = 4.0
 """Processor time of a comparison in the interpreter: importing torch takes half of it."""
-_LEAST_COMPARISON = 20.0
-"""The same at least, even if the budget is spent: one that is cut off proves nothing."""
+_LEAST_COMPARISON = 3.0
+"""The same at least: with less left, none is begun, since one that is cut off proves nothing."""
+_LIBRARY_SECONDS = 8.0
+"""Processor time of importing a library, as each compile of its source and each comparison does."""
 _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 PROCESSOR_SHARE = 1 / 3
 """Processor time of the diagnosis, the search and the checks, over the budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A changed kernel."""
-
-    change: Change
-    edit: SourceEdit | None
-    candidate: RankingCandidate
-    microseconds: float
-    """Predicted time."""
-
-    @property
-    def label(self) -> str:
-        """What changes."""
-        settings = " ".join(f"{name}={value}" for name, value in self.change.items())
-        return ", ".join(filter(None, (None if self.edit is None else self.edit.label, settings)))
 
 
 def search_remedies(
@@ -117,16 +100,16 @@ def search_remedies(
     """
     (entry, request), faster = pair, RemedySearch((), 0, "")
     if diagnosis.causes and (diagnosis.microseconds is None or entry.target is None):
-        faster = RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
+        faster = RemedySearch((), 0, _without_times(entry, diagnosis, directory, budget))
     elif diagnosis.causes:
         try:
-            record = recorded_compile(entry)
-            kernel_path = record.resolve_kernel_path(entry.display_name, kernel)
+            record, kernel_path, problem = _find_source(entry, kernel)
             request = assume_indices(entry, request)
             search = _Search(
                 entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
                 directory=directory, gpu=gpu, steps=steps, spent=spent,
             )  # fmt: skip
+            search.source_problem = problem
             with limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
                 faster = search.verified(budget)
@@ -138,6 +121,29 @@ def search_remedies(
         return with_mask_remedy(pair, faster, kernel, make_disassembler([entry]))
 
 
+def _find_source(entry: Artifact, kernel: str | None) -> tuple[UntrustedRecord | None, str, str]:
+    """How the kernel was compiled, what to import, and why its source cannot be compiled again.
+
+    Raises:
+        UsageError: neither source nor TTIR can be compiled.
+    """
+    try:
+        record = recorded_compile(entry)
+        return record, record.resolve_kernel_path(entry.display_name, kernel), ""
+    except UsageError as error:
+        if not can_recompile(entry):
+            raise
+        return None, "", f" Only options were tried. {error.message} {error.remedy or ''}".rstrip()
+
+
+def _without_times(entry: Artifact, diagnosis: Diagnosis, directory: Path, budget: float) -> str:
+    """What helps by the facts of the machine code."""
+    sentences: list[str] = []
+    if budget > _LEAST_SECONDS and can_recompile(entry):
+        sentences += find_better_options(entry, [cause.kind for cause in diagnosis.causes], directory / "options")
+    return " ".join([*sentences, "Times are not predicted for this kernel, so changes are not ranked by time."])
+
+
 class _Search:
     """A search by steps: all single changes, then the best one with each further change that helped."""
 
@@ -146,7 +152,7 @@ class _Search:
         entry: Artifact,
         request: LaunchRequest,
         diagnosis: Diagnosis,
-        record: UntrustedRecord,
+        record: UntrustedRecord | None,
         *,
         kernel_path: str,
         make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
@@ -167,9 +173,9 @@ class _Search:
         self._spent = spent
         self._reserve = self._per_trial = spent / 2  # a trial starts no process
         self._diagnoses: dict[str, Diagnosis] = {}
-        self.source = ""
+        self.source = self.source_problem = ""
         self.tile_axes: dict[str, tuple[int, ...]] = {}
-        self._is_stopped = False
+        self._is_stopped = self._is_library = False
         self._unchecked = 0
         self._original_bytes: tuple[int, int] | None = None
         self._options: dict[str, Any] = {"gpu": gpu, "limit": steps}
@@ -189,22 +195,28 @@ class _Search:
             edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
         pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
+        self._is_library = is_editable and (Path(file).parent / "__init__.py").exists()
+        pending.sort(key=self._is_costly)
         expanded: list[Trial] = []
         # the best is diagnosed, and compared in the interpreter
-        self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 3)
+        self._reserve = min(2 * self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 2)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
+            count = min(count, self._count_affordable(pending, budget))
             batch, pending = pending[:count], pending[count:]
             best = min(self.trials, key=lambda trial: trial.microseconds, default=None)
             if (
                 best is not None
                 and best not in expanded
                 and best.microseconds * _LEAST_STEP < (self.diagnosis.microseconds or 0.0)
+                and self._processor_left(budget) > self._spent
             ):
                 expanded.append(best)
-                pending = [*self._combinations(best, edits), *batch, *pending]
+                pending = sorted([*self._combinations(best, edits), *batch, *pending], key=self._is_costly)
                 continue
+            if not batch and pending:
+                break
             if not batch:
                 return
             gain = (self.diagnosis.microseconds or 0.0) / best.microseconds if best is not None else 1.0
@@ -214,13 +226,23 @@ class _Search:
             self._per_trial = (processor_seconds() - begin) / count
         self._is_stopped = True
 
+    def _is_costly(self, attempt: tuple[Change, SourceEdit | None]) -> bool:
+        """Whether compiling the change imports a library."""
+        change, edit = attempt
+        return self._is_library and (edit is not None or bool(_constants(change)) or not can_recompile(self.entry))
+
+    def _count_affordable(self, pending: Sequence[tuple[Change, SourceEdit | None]], budget: float) -> int:
+        """Changes that can be tried together: no import of a library begins that the budget does not end."""
+        cheap = sum(not self._is_costly(one) for one in pending)
+        return cheap or int(self._processor_left(budget) / (_LIBRARY_SECONDS if self._is_library else 0.1))
+
     def _proposals(self, change: Change, diagnosis: Diagnosis) -> list[Change]:
         unread = {"num_stages"} if self.entry.is_gluon else set()
         options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | _options(change)
         constants = {**self.entry.constants, **_constants(change)}
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if self.entry.target is None else self.entry.target.warp_size
-        return propose_changes(kinds, options, constants, warp_size, self.tile_axes)
+        return propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
 
     def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[tuple[Change, SourceEdit | None]]:
         """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
@@ -250,7 +272,8 @@ class _Search:
         return self._diagnoses[trial.label]
 
     def _is_spent(self, budget: float) -> bool:
-        return time.monotonic() - self._start > budget * _SEARCH_SHARE or self._processor_left(budget) < 0
+        next_trial = self._per_trial if self.attempts else 0.0
+        return time.monotonic() - self._start > budget * _SEARCH_SHARE or self._processor_left(budget) < next_trial
 
     def _processor_left(self, budget: float) -> float:
         """Processor seconds that are left for trials, before the check of the best."""
@@ -276,24 +299,14 @@ class _Search:
             if key not in self.attempts and grid is not None:
                 self.attempts.append(key)
                 jobs.append((change, edit, grid))
-        requests = [
-            KernelRequest(
-                self._path(edit),
-                self.record.types,
-                {**self.record.constants, **{name: ConstantText(repr(v)) for name, v in _constants(change).items()}},
-                {**self.record.options, **_options(change)},
-                is_untrusted=True,
-            )
-            for change, edit, _ in jobs
-        ]
-        results = compile_kernels(requests, [self.record.target], self.directory) if requests else []
-        entries = {one.directory: one for one in open_cache(self.directory).entries} if results else {}
+        artifacts = self._compile([(change, edit) for change, edit, _ in jobs])
         compiled = []
-        for (change, edit, grid), result in zip(jobs, results, strict=True):
-            artifact = None if result.directory is None else entries.get(result.directory.name)
+        for (change, edit, grid), artifact in zip(jobs, artifacts, strict=True):
             if artifact is not None and artifact.hash != self.entry.hash:
                 request = replace(self.request, grid=grid, kernel_hash=None)
-                compiled.append((change, edit, RankingCandidate(artifact, request, artifact.constants)))
+                compiled.append(
+                    (change, edit, RankingCandidate(artifact, request, {**self.entry.constants, **artifact.constants}))
+                )
         if not compiled:
             return []
         disassemble = self.make_disassembler([candidate.artifact for _, _, candidate in compiled])
@@ -307,6 +320,38 @@ class _Search:
         is_main = threading.current_thread() is threading.main_thread()  # a server's other threads must not fork
         judged = map_in_processes(judge, range(len(compiled)), count_processors() if is_main else 1)
         return [Trial(*compiled[number], microseconds) for number, microseconds in judged if microseconds is not None]
+
+    def _compile(self, jobs: Sequence[tuple[Change, SourceEdit | None]]) -> list[Artifact | None]:
+        """The kernel with each change; changes of options only are compiled from its TTIR."""
+        of_options = [
+            change for change, edit in jobs if edit is None and not _constants(change) and can_recompile(self.entry)
+        ]
+        folder = self.directory.parent / f"{self.directory.name}-options{len(self.attempts)}"
+        recompiled = iter(recompile_options(self.entry, of_options, folder) if of_options else [])
+        record = self.record
+        if record is None:
+            return list(recompiled)
+        requests = [
+            KernelRequest(
+                self._path(edit),
+                record.types,
+                {**record.constants, **{name: ConstantText(repr(v)) for name, v in _constants(change).items()}},
+                {**record.options, **_options(change)},
+                is_untrusted=True,
+            )
+            for change, edit in jobs
+            if edit is not None or change not in of_options
+        ]
+        results = iter(compile_kernels(requests, [record.target], self.directory) if requests else [])
+        entries = {one.directory: one for one in open_cache(self.directory).entries} if requests else {}
+        artifacts = []
+        for change, edit in jobs:
+            if edit is None and change in of_options:
+                artifacts.append(next(recompiled))
+            else:
+                directory = next(results).directory
+                artifacts.append(None if directory is None else entries.get(directory.name))
+        return artifacts
 
     def verified(self, budget: float) -> RemedySearch:
         """The best trials that pass every check."""
@@ -333,7 +378,7 @@ class _Search:
             if trial.edit is not None:
                 patch = trial.edit.as_patch(self.source, Path(self.kernel_path.partition(":")[0]).name)
                 edited[patch] = trial.edit.text
-            costs = _costs(self.entry, self.request, trial)
+            costs = describe_costs(self.entry, self.request, trial)
             gain = round(before / (after.microseconds or before), 2)
             remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
         remedies.sort(key=lambda remedy: -remedy.gain)
@@ -347,6 +392,7 @@ class _Search:
         if self._is_stopped or (limit is not None and limit.is_spent()):
             share = f"{budget * PROCESSOR_SHARE:.3g} s of processor time"
             reason += f" Not all changes were tried: the budget of {budget:g} s ({share}) is spent; --budget raises it."
+        reason += self.source_problem
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 
     def _is_equal(self, trial: Trial, budget: float) -> bool:
@@ -363,10 +409,13 @@ class _Search:
             key = f"{edited} {tiles}"
             if key not in self._equalities:
                 rounding = max(rounding, 0.0 if trial.edit is None else trial.edit.rounding)
-                remaining = _MOST_EXCESS * budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
+                remaining = budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
+                if remaining < _LEAST_COMPARISON:
+                    self._unchecked += 1
+                    return False
                 self._equalities[key] = compare_results(
                     (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles,
-                    seconds=max(remaining, _LEAST_COMPARISON),
+                    seconds=remaining,
                 )  # fmt: skip
             is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
             if self._equalities[key] is False or (is_necessary and not self._equalities[key]):
@@ -378,8 +427,8 @@ class _Search:
         disassemble = self.make_disassembler([self.entry, trial.candidate.artifact])
         if self._original_bytes is None:
             original = RankingCandidate(self.entry, self.request, self.entry.constants)
-            self._original_bytes = _unique_bytes(original, disassemble, self.steps)
-        count = self._original_bytes and _unique_bytes(trial.candidate, disassemble, self.steps)
+            self._original_bytes = count_unique_bytes(original, disassemble, self.steps)
+        count = self._original_bytes and count_unique_bytes(trial.candidate, disassemble, self.steps)
         limit = current_budget()
         self._unchecked += count is None and limit is not None and limit.is_spent()
         return count is not None and count == self._original_bytes
@@ -430,36 +479,3 @@ def find_reduced_cause(before: Diagnosis, after: Diagnosis) -> Cause | None:
     if first.kind in (CauseKind.BOUND, CauseKind.FEW_BYTES):
         return first
     return most if lost(first) >= least or lost(most) >= max(least, (microseconds - shorter) / 2) else None
-
-
-def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, steps: int) -> tuple[int, int] | None:
-    """Distinct bytes that the launch reads and writes; None if it does not end or leaves its tensors."""
-    try:
-        kernel = load_kernel(candidate.artifact, disassemble)
-        loaded, launch = match_launch(kernel, candidate.request, candidate.constants)
-        run = simulate_launch(loaded, launch, limit=steps, counts_requests=False)
-    except InspectorError:
-        return None
-    if run.unfinished or run.counters.missing_inputs or run.counters.out_of_bounds:
-        return None
-    return run.memory.count_unique_bytes()
-
-
-def _costs(before: Artifact, request: LaunchRequest, trial: Trial) -> tuple[str, ...]:
-    """What the change takes in addition."""
-    old, new = inspect_artifact(before, None), inspect_artifact(trial.candidate.artifact, None)
-    costs = []
-    if trial.candidate.request.grid != request.grid:
-        costs.append(f"a grid of {' × '.join(map(str, trial.candidate.request.grid))}")
-    for name in ("registers", "shared"):
-        value_before, value_after = getattr(old.resources, name).value, getattr(new.resources, name).value
-        if value_before is not None and value_after is not None and value_after > value_before:
-            unit = "registers per thread" if name == "registers" else "B of shared memory"
-            costs.append(f"{value_after - value_before:,} {unit}")
-    if old.occupancy and new.occupancy and (old.occupancy.warps or 0) > (new.occupancy.warps or 0):
-        costs.append(f"occupancy ({old.occupancy.warps} → {new.occupancy.warps} warps)")
-    if "tf32" in trial.change.values():
-        costs.append("precision (tf32 has 10 fraction bits)")
-    if trial.edit is not None and trial.edit.cost:
-        costs.append(trial.edit.cost)
-    return tuple(costs)

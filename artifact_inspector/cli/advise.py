@@ -92,7 +92,7 @@ def advise(
                 settings = AdviceSettings(gpu, steps, nvdisasm, limit_seconds, seconds, kernel)
                 _advise_on_cluster(opened, name, selectors, launches, settings, scheduler, json=json)
                 return
-            pairs = _pair_launches(opened, name, selectors, launches)
+            pairs, start = _pair_launches(opened, name, selectors, launches), processor_seconds()
             if kernel is not None and not is_fresh:
                 pairs = [replace_stale_entry(pair, kernel, Path(scratch) / "baseline") for pair in pairs]
             disassemble = launch_disassembler(pairs, nvdisasm)
@@ -101,14 +101,18 @@ def advise(
                 diagnoses = diagnose_launches(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
-            spent = processor_seconds() - begin  # without captures and compiles, which a trial does not repeat
+            spent = processor_seconds() - begin  # a trial takes about as long
+            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE / 4)
+            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
+                timed = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+            # without captures and compiles, which a trial does not repeat
+            others = processor_seconds() - begin - spent + (start if cache == selection.cache else 0.0)
             searches = _search(
                 pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
-                seconds=seconds, spent=spent, scratch=Path(scratch),
+                seconds=max(_LEAST_BUDGET, seconds - others / PROCESSOR_SHARE) if seconds else 0.0,
+                spent=spent, scratch=Path(scratch),
             )  # fmt: skip
-            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin))
-            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
-                diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+            diagnoses = timed
             _keep(pairs, diagnoses)
         _print_advice(diagnoses, searches, json=json)
         if apply:
@@ -260,7 +264,7 @@ def _search(
     if seconds <= 0:
         return [None] * len(pairs)
     searches: list[RemedySearch | None] = []
-    begin = processor_seconds() - spent
+    begin = processor_seconds()
     with progress_bar(24 * len(pairs), "trying changes") as advance:
         for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
             # importing a library may take one launch longer than its part

@@ -49,6 +49,11 @@ class LinePrediction:
     """Whether it copies from global to shared memory."""
 
     @property
+    def is_amd_store(self) -> bool:
+        """Whether it is an AMD instruction that stores: `buffer_store_dwordx2`."""
+        return "_store_" in self.opcode
+
+    @property
     def excess_sectors(self) -> int | None:
         """Sectors (AMD: cache lines) beyond those that contiguous bytes would need."""
         requested, ideal = (

@@ -45,7 +45,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     for source, lines in lines_by_source.items():
         requested, ideal = (sum(counts) for counts in tuple(zip(*lines, strict=True))[1:])
         # the result of a matrix instruction is stored in pieces, whose neighbours the next instruction stores
-        is_piece = is_amd and requested == factor * ideal and all("_store_" in line.opcode for line, *_ in lines)
+        is_piece = is_amd and requested == factor * ideal and all(line.is_amd_store for line, *_ in lines)
         if not ideal or requested < factor * ideal or is_piece or requested - ideal < LEAST_SHARE * total:
             continue
         yield Remark(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pairs
 import pytest
+from saved import saved
 
+from artifact_inspector.api import option_compiles, remedy_search
 from artifact_inspector.api.advice import assume_launches, diagnose_launches
 from artifact_inspector.api.mask_remedy import MISSING_MASK
 from artifact_inspector.api.remedy_search import LEAST_GAIN, search_remedies
@@ -16,6 +19,7 @@ from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.changes import OPTIONS, changed_grid
 from artifact_inspector.diagnosis.diagnose import predict_microseconds
 from artifact_inspector.diagnosis.tile_axes import find_tile_axes
@@ -24,6 +28,7 @@ from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.vocabulary.fact import Sign
 
 SETTINGS = re.compile(r"(\w+=\S+ ?)+")
 
@@ -90,14 +95,51 @@ def test_no_remedy_of_a_reference_kernel_is_refuted(name: str, tmp_path: Path) -
     _check_remedies(*pair, None, tmp_path)
 
 
-def test_saved_kernels_get_no_remedy_but_the_reason(tmp_path: Path) -> None:
-    """The caches of the fixtures have no record of their compile."""
+def test_tiles_of_saved_kernels_are_not_tried_and_the_reason_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The caches of the fixtures have no record of their compile; options are compiled from TTIR."""
+    changes: list[dict[str, int]] = []
+    monkeypatch.setattr(
+        remedy_search, "recompile_options", lambda entry, some, directory: [changes.append(one) for one in some]
+    )
     fixtures = open_cache(Path(__file__).parents[2] / "fixtures" / "3.9.0")
     (pair,) = assume_launches(fixtures, "gemv_splitk", [parse_target("gfx942")])
     (diagnosis,) = diagnose_launches([pair], None)
     search = search_remedies(pair, diagnosis, lambda entries: None, tmp_path / "tried")
-    assert search.remedies == ()
-    assert "It is not recorded how gemv_splitk was compiled" in search.reason
+    assert search.edited_files == {}
+    assert changes
+    assert OPTIONS.issuperset(name for change in changes for name in change)
+    assert "Only options were tried. It is not recorded how gemv_splitk was compiled" in search.reason
+
+
+def test_options_are_named_by_facts_where_no_time_is_predicted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a kernel whose spills disappear with more warps; the compiler is replaced by saved kernels."""
+    spilling = better = saved("3.9.0/gfx942/matmul_grouped").artifact
+    options: list[dict[str, int]] = []
+
+    def compiled(entry: Artifact, changes: list[dict[str, int]], directory: Path) -> list[Artifact | None]:
+        options.extend(changes)
+        return [spilling, None, *[better] * (len(changes) - 2)]
+
+    facts = SimpleNamespace(
+        headline=SimpleNamespace(phrase="spills 118 → 0", fact=SimpleNamespace(direction=Sign.BETTER))
+    )
+    monkeypatch.setattr(option_compiles, "recompile_options", compiled)
+    monkeypatch.setattr(option_compiles, "compare_candidates", lambda *_: facts)
+    sentences = [*option_compiles.find_better_options(spilling, [CauseKind.SPILLS], tmp_path)]
+    assert options[0] == {}
+    assert len(sentences) == 3
+    assert all(sentence.endswith("(compiled, no time predicted): spills 118 → 0.") for sentence in sentences)
+    assert not any(f"{name}={value} " in sentence for sentence in sentences for name, value in options[1].items())
+    monkeypatch.setattr(remedy_search, "find_better_options", lambda *_: iter(["Try num_warps=8."]))
+    monkeypatch.setattr(remedy_search, "can_recompile", lambda entry: True)
+    cause = Cause(CauseKind.SPILLS, "k.py:3", None, "")
+    diagnosis = Diagnosis("k", "ab", "gfx90c", None, (1, 1, 1), None, None, (cause,), "")
+    search = search_remedies((spilling, LaunchRequest((1, 1, 1), {})), diagnosis, lambda entries: None, tmp_path)
+    assert search.reason == (
+        "Try num_warps=8. Times are not predicted for this kernel, so changes are not ranked by time."
+    )
 
 
 LAB = Path(__file__).parents[2] / "docs" / "lab"

@@ -89,7 +89,7 @@ def test_a_gain_is_that_of_the_whole_model(
     candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
     search.trials = [Trial({"num_stages": 3}, None, candidate, 2.0)]  # type: ignore[arg-type]
     monkeypatch.setattr(search, "_diagnose", lambda trial: after)
-    monkeypatch.setattr(remedy_search, "_costs", lambda *_: ())
+    monkeypatch.setattr(remedy_search, "describe_costs", lambda *_: ())
     found = search.verified(60.0)
     assert [one.gain for one in found.remedies] == ([gain] if gain else [])
     assert found.reason == reason

@@ -1,0 +1,79 @@
+"""Compiles a kernel with other options, from its saved TTIR: no user code is imported, which a library makes slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from artifact_inspector.api.remedies import find_release
+from artifact_inspector.comparison.corpus import compare_candidates
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.compiling.ask.compile import recompile_texts
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.passes.subject import subject_of_entry
+from artifact_inspector.vocabulary.fact import Sign
+
+_MOST_TRIALS = 6
+_MOST_SENTENCES = 3
+
+
+def can_recompile(entry: Artifact) -> bool:
+    """Whether the installed Triton compiled the entry from a TTIR that the cache has."""
+    try:
+        installed = version("triton")
+    except PackageNotFoundError:
+        return False
+    recorded = entry.triton_version
+    return "ttir" in entry.files and not entry.is_gluon and recorded is not None and recorded.may_match(installed)
+
+
+def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Path) -> list[Artifact | None]:
+    """The kernel with each change of options; None where the compiler refuses it.
+
+    Args:
+        entry: the kernel.
+        changes: option → its new value.
+        directory: an empty one to compile into.
+
+    Raises:
+        UsageError: the kernel has no TTIR, or its target is unknown.
+        CompileError: Triton is not usable.
+    """
+    release, interpreter = find_release(entry.triton_version, version("triton"))
+    subject = subject_of_entry(entry, release)
+    texts = [(subject.saved_ttir or "", {**subject.request["options"], **change}) for change in changes]
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = recompile_texts(texts, subject.name, subject.target, directory, interpreter=interpreter)
+    return [row.artifact for row in rows]
+
+
+def find_better_options(entry: Artifact, kinds: Sequence[CauseKind], directory: Path) -> Iterator[str]:
+    """Options with which the machine code gets better, a sentence each, where no time is predicted.
+
+    Args:
+        entry: the kernel.
+        kinds: its causes, the first one first.
+        directory: an empty one to compile into.
+    """
+    options = {name: entry.metadata.get(name) for name in OPTIONS}
+    warp_size = 32 if entry.target is None else entry.target.warp_size
+    changes = propose_changes(kinds, options, {}, warp_size)[:_MOST_TRIALS]
+    try:
+        original, *changed = recompile_options(entry, [{}, *changes], directory)
+    except InspectorError:
+        return
+    if original is None:
+        return
+    better = []
+    for change, artifact in zip(changes, changed, strict=True):
+        if artifact is not None:
+            headline = compare_candidates(Candidate(original), Candidate(artifact), inspect_artifact).headline
+            if headline is not None and headline.fact.direction is Sign.BETTER:
+                settings = " ".join(f"{name}={value}" for name, value in change.items())
+                better.append(f"Try {settings} (compiled, no time predicted): {headline.phrase}.")
+    yield from better[:_MOST_SENTENCES]
