@@ -64,10 +64,10 @@ NAME = "gemv_splitk"
 LEFT, RIGHT = (ROOT / "fixtures" / "3.6.0" / target / NAME for target in ("sm_90", "gfx942"))
 
 
-def views_of(package: Path) -> dict[str, Any]:
+def views_of(package: Path, caches: Path) -> dict[str, Any]:
     """Every view of the package in a directory."""
     environment = {**os.environ, "PYTHONPATH": str(package)}
-    words = [sys.executable, "-c", VIEWS, str(LEFT), str(RIGHT), str(ROOT / "fixtures" / "3.6.0"), NAME]
+    words = [sys.executable, "-c", VIEWS, str(LEFT), str(RIGHT), str(caches), NAME]
     answer = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=package, check=False)
     assert answer.returncode == 0, answer.stderr
     views: dict[str, Any] = json.loads(answer.stdout)
@@ -75,17 +75,26 @@ def views_of(package: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def before() -> dict[str, Any]:
-    return views_of(ROOT)
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both kernels alone, for the matrix."""
+    both = tmp_path_factory.mktemp("both")
+    for side in (LEFT, RIGHT):
+        shutil.copytree(side, both / side.parent.name)
+    return both
 
 
 @pytest.fixture(scope="module")
-def after(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def before(caches: Path) -> dict[str, Any]:
+    return views_of(ROOT, caches)
+
+
+@pytest.fixture(scope="module")
+def after(caches: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "artifact_inspector", root / "artifact_inspector")
     with (root / "artifact_inspector" / "vocabulary" / "region_facts.py").open("a") as module:
         module.write(FACT)
-    return views_of(root)
+    return views_of(root, caches)
 
 
 @pytest.fixture(scope="module")

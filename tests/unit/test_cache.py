@@ -615,8 +615,12 @@ def test_a_linked_entry_is_named_by_a_list(tmp_path: Path) -> None:
     assert "Links to directories are not followed: linked." in refused.stderr
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
-@pytest.mark.parametrize("command", ["", "predict", "rank", "compile"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(one, marks=pytest.mark.long) for one in ("latin-1", "cp1252"))]
+)
+@pytest.mark.parametrize(
+    "command", ["", *(pytest.param(one, marks=pytest.mark.long) for one in ("predict", "rank", "compile"))]
+)
 def test_help_prints_in_any_encoding(encoding: str, command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "artifact_inspector", *command.split(), "--help"],

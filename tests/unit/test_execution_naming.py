@@ -54,7 +54,14 @@ def prediction(place: str, arguments: Mapping[str, Any], *grid: int) -> Predicti
     return predict_launches([(entry, LaunchRequest(grid, arguments))], binary_disassembler())[0]
 
 
-@pytest.mark.parametrize("place", ["2.1.0/sm_75", "3.2.0/gfx942", "3.3.1/gfx942", "3.6.0/gfx942", "3.6.0/sm_80"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "3.2.0/gfx942",
+        "3.6.0/sm_80",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("2.1.0/sm_75", "3.3.1/gfx942", "3.6.0/gfx942")),
+    ],
+)
 def test_a_launch_reads_the_same_bytes_whichever_release_compiled_the_kernel(place: str) -> None:
     counters = prediction(f"{place}/gemv_splitk", GEMV, 8, 8).counters
     assert counters.unique_bytes_read == 2 * 1024 + 2 * 1024 * 2048

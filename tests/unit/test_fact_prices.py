@@ -54,6 +54,7 @@ def test_no_fact_costs_more_than_all_together(documents: list[dict]) -> None:
     assert max(known) < total
 
 
+@pytest.mark.long
 def test_a_price_follows_its_direction_and_is_the_inverse_of_that_of_exchanged_sides(documents: list[dict]) -> None:
     there, back = map(prices_of, documents)
     for fact in documents[0]["facts"]:
