@@ -64,6 +64,19 @@ SCREENS = {
     "advise_softmax": "advise 3.6.0/gfx942/softmax --budget 0s",
     "check_memory_softmax": "check-memory 3.6.0/sm_80/softmax --grid 64 --arg x_ptr=fp16[64,99]"
     " --arg y_ptr=fp16[64,99] --arg stride_x=99 --arg stride_y=99 --arg n_cols=100",
+    "svg_timeline": "3.6.0/sm_80/two_loops k --svg timeline",
+    "svg_timetable": "3.6.0/sm_80/matmul_grouped k --svg timetable",
+    "svg_partitions": "3.6.0/sm_90/tma_warp_specialized k --svg partitions",
+    "svg_shared": "3.6.0/sm_80/layer_norm k --svg shared",
+    "svg_occupancy": "3.6.0/gfx942/flash_attention k --svg occupancy",
+    "svg_grid": "predict 3.6.0/sm_80/softmax --svg grid --gpu A100 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
+    " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
+    "svg_roofline": "predict 3.6.0/sm_80/softmax --svg roofline --gpu A100 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
+    " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
+    "svg_banks": "predict 3.6.0/sm_80/softmax --svg banks --line 20 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
+    " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
+    "svg_residency": "predict 3.6.0/sm_80/softmax --svg residency --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
+    " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
 }  # fmt: skip
 """Name → command in the directory of fixtures."""
 
