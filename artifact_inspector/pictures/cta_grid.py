@@ -24,7 +24,10 @@ def cta_grid(prediction: Prediction, *, width: float = 960, style: bool = True) 
     """
     order, name = prediction.cta_order, prediction.kernel
     if order is None:
-        raise UsageError(f"The waves of the CTAs of {name} are unknown.", "Pass --gpu or --ctas-per-wave.")
+        raise UsageError(
+            f"The waves of the CTAs of {name} are unknown.",
+            "Pass --ctas-per-wave, or --gpu for a kernel whose registers are known: it has a cubin.",
+        )
     if not order.tiles:
         raise UsageError(f"The CTAs of {name} do not write a grid of tiles.")
     canvas = Canvas()

@@ -69,7 +69,7 @@ SCREENS = {
     "svg_partitions": "3.6.0/sm_90/tma_warp_specialized k --svg partitions",
     "svg_shared": "3.6.0/sm_80/layer_norm k --svg shared",
     "svg_occupancy": "3.6.0/gfx942/flash_attention k --svg occupancy",
-    "svg_grid": "predict 3.6.0/sm_80/softmax --svg grid --gpu A100 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
+    "svg_grid": "predict 3.6.0/sm_80/softmax --svg grid --ctas-per-wave 16 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
     " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
     "svg_roofline": "predict 3.6.0/sm_80/softmax --svg roofline --gpu A100 --grid 64 --arg x_ptr=fp16[64,112] --arg y_ptr=fp16[64,112]"
     " --arg stride_x=112 --arg stride_y=112 --arg n_cols=112",
