@@ -23,6 +23,8 @@ OPTIONS = VARIABLE_OPTIONS | {"waves_per_eu", "matrix_instr_nonkdim"}
 """Names that are compiler options; every other name is a constant of the kernel."""
 _LEAST_TILE, _MOST_TILE = 16, 8192
 _MOST_STAGES = 7
+_REGISTER_LIMITS = (128, 64)
+"""Registers per thread with which a quarter and half of the threads of a multiprocessor fit (65,536 for 2048)."""
 _DEEPER = (CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.DEPENDENT_LOADS)
 _SMALLER = (
     CauseKind.IDLE_MULTIPROCESSORS,
@@ -82,6 +84,8 @@ def _changes_for(
         for factor in (0.25, 0.5) if kind is CauseKind.IDLE_MULTIPROCESSORS else (0.5, 0.25):
             yield from sorted(_tiles(tiles, (factor,)), key=lambda change: -max(change.values()))
             yield from _warps(options, warp_size, (1 / factor,))
+    if kind is CauseKind.OCCUPANCY and warp_size != AMD_WARP:
+        yield from ({"maxnreg": count} for count in _REGISTER_LIMITS)
     if kind in _LARGER:
         yield from _tiles(tiles, (2, 4))
         yield from _warps(options, warp_size, (0.5, 0.25))

@@ -190,6 +190,11 @@ def urgency_of(one: Attribution, attributions: Sequence[Attribution] = ()) -> fl
     if one.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
         return one.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
     half = one.weight * _WAIT_URGENCY
+    if one.kind is CauseKind.UNCOALESCED:  # lanes that share an element scatter: one load of each is contiguous
+        same = [
+            other.weight for other in attributions if other.kind is CauseKind.REDUNDANT_LOAD and other.line == one.line
+        ]
+        return min(one.weight, max(same)) - TIE if same and max(same) >= half else one.weight
     if one.kind is CauseKind.SMALL_TILE:  # a larger tile spills more
         spilling = any(other.kind is CauseKind.SPILLS and other.weight >= half for other in attributions)
         return half if spilling else one.weight

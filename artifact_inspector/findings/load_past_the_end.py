@@ -4,7 +4,8 @@ Where a tile passes the edge of a tensor, the load reads past it: another row, a
 
 **When it is reported.** The mask of another access compares an index with an end that the arguments give. The load
 uses the same index, and its own mask does not check that end. Not reported are a load that only some paths run, an
-index taken modulo the end, and an end that is a multiple of the tile.
+index taken modulo the end, an end that is a multiple of the tile, and an end `K` that a constant `EVEN_K` or
+`DIVISIBLE_K` declares to be one.
 
 **What it is likely to cost.** Nothing if the tensor is padded to whole tiles, or if the values are discarded.
 Otherwise wrong results (a NaN past the edge survives a multiplication by zero), or a memory fault.
@@ -14,16 +15,27 @@ Otherwise wrong results (a NaN past the edge survives a multiplication by zero),
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
+_DECLARED = re.compile(r"(?:IS_)?(?:EVEN|DIVISIBLE)_?(\w+)", re.IGNORECASE)
+"""A constant of `triton.heuristics` that is true if the tile divides what its name says."""
+
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    declared = {
+        match[1].lower()
+        for name, value in kernel.artifact.constants.items()
+        if value is True and (match := _DECLARED.fullmatch(name))
+    }
     groups: dict[tuple[tuple[str, ...], bool], list[MissingMask]] = {}
     for load in kernel.unmasked:
+        if declared.issuperset(end.lower() for end in load.ends):
+            continue
         groups.setdefault((load.ends, load.masked), []).append(load)
     for (ends, is_masked), group in groups.items():
         names = ", ".join(dict.fromkeys(load.name or "a load" for load in group))

@@ -3,7 +3,8 @@
 A thread can load 16 bytes at once. It cannot if the alignment of the address is unknown, if the stride may differ from
 1, if the mask may differ between neighbours, or if addresses are taken modulo a number.
 
-**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least 16 in total.
+**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least 16 in total (8 in
+waves of 64 lanes, where twice the threads share a tile).
 The limit is not the size of its tile or its layout. Loads that divisible arguments would widen share one finding,
 which names the arguments. Other loads are grouped by their cause, such as a division or a stride. Not reported are
 masks that compare indices with each other or with a number, and loaded addresses.
@@ -28,6 +29,8 @@ from artifact_inspector.findings._switch import divisible
 
 WIDEST, NARROW = 16, 4
 """Bytes of one instruction: the maximum, and the limit of narrow ones (32 lanes fill a line with 4 each)."""
+_WARP = 32
+"""Lanes among which tiles are compared: a wave of 64 has half as many bytes of a tile in each."""
 NUMBERED = {
     NarrowReason.STRIDE: "neighbours are {} elements apart",
     NarrowReason.MODULO: "addresses are taken modulo {}",
@@ -47,12 +50,14 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -
         noun: `load` or `store`.
     """
     groups: dict[tuple[str, ...], list[AccessWidth]] = {}
+    target = kernel.artifact.target
+    threads = _WARP if target is None else target.warp_size
     for access in widths:
         causes = causes_of(access)
         instructions = sum(access.widths.values())
         if access.width is None or access.width > NARROW or not causes or _is_by_nature(access):
             continue
-        if instructions and instructions * access.width < WIDEST:
+        if instructions and instructions * access.width * threads < WIDEST * _WARP:
             continue  # one instruction could move it all
         of_promises = all(cause.is_promise for cause in causes)
         groups.setdefault(() if of_promises else _reasons(causes), []).append(access)

@@ -138,6 +138,10 @@ def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Pa
     assert found.message.startswith(
         "possible out-of-bounds read: x has no mask for n, but another access with the same index"
     )
+    for constants, is_silent in (({"EVEN_N": True}, True), ({"EVEN_N": False}, False), ({"EVEN_K": True}, False)):
+        artifact = dataclasses.replace(facts.artifact, constants=constants)
+        codes = [finding.code for finding in find_findings(inspect_artifact(artifact))]
+        assert ("AI025" not in codes) is is_silent
     lines = text.splitlines()
     compare = next(number for number, line in enumerate(lines, 1) if "arith.cmpi" in line)
     assert (found.stage, found.lines) == (Stage.TTIR, (lines.index(load) + 1, compare))
@@ -455,6 +459,15 @@ def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
         assert list(find_narrow(kernel, [less], "load")) == []
     gathered = access._replace(causes=(NarrowCause(NarrowReason.GATHER, 4, "k", 17), of_mask))
     assert list(find_narrow(kernel, [gathered], "load")) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "gfx942"])
+@pytest.mark.parametrize("code", ["AI006", "AI022"])
+def test_a_wave_of_64_lanes_is_as_narrow_as_two_warps(target: str, code: str) -> None:
+    """Each thread of a wave has half of the elements: 8 bytes instead of 16."""
+    (found,) = of_rule(saved(f"3.6.0/{target}/masked_add"), code)
+    count = {"sm_80": 4, "gfx942": 2}[target]
+    assert f"{count} {'loads' if code == 'AI006' else 'stores'} of 4 B per thread" in found.remark.message
 
 
 def test_what_promises_would_widen_is_one_finding() -> None:

@@ -162,7 +162,13 @@ def _count_gains(name: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("name", "heading"), [("fifth", "The fifth set"), ("ninth", "The ninth set"), ("tenth", "The tenth set")]
+    ("name", "heading"),
+    [
+        ("fifth", "The fifth set"),
+        ("ninth", "The ninth set"),
+        ("tenth", "The tenth set"),
+        ("eleventh", "The eleventh set"),
+    ],
 )
 def test_the_page_counts_the_gains_of_a_set(name: str, heading: str) -> None:
     counts = _count_gains(f"advise-h200-{name}.csv")

@@ -32,6 +32,14 @@ def test_a_drained_pipeline_gets_stages_first() -> None:
     assert changes[:4] == [{"num_stages": count} for count in (3, 4, 5, 6)]
 
 
+def test_registers_that_limit_the_occupancy_get_a_limit_on_nvidia() -> None:
+    limits = [{"maxnreg": 128}, {"maxnreg": 64}]
+    on_nvidia, on_amd = (propose_changes([CauseKind.OCCUPANCY], {"num_warps": 4}, {}, size) for size in (32, 64))
+    assert [change for change in on_nvidia if "maxnreg" in change] == limits
+    assert not any("maxnreg" in change for change in on_amd)
+    assert not any("maxnreg" in change for change in propose_changes([CauseKind.SPILLS], {"num_warps": 4}, {}, 32))
+
+
 def test_the_grid_follows_the_tile_of_its_dimension() -> None:
     request = LaunchRequest((4, 4, 1), {"M": 512, "N": 512, "K": 4096})
     constants = {"BM": 128, "BN": 128, "BK": 32}

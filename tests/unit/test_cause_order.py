@@ -79,3 +79,20 @@ def test_narrow_accesses_come_before_the_occupancy_that_they_lower(share: float,
         Attribution(CauseKind.NARROW_ACCESS, "k.py:2", share, share, "r"),
     ]
     assert [one.kind.value for one in sorted(causes, key=lambda one: -urgency_of(one, causes))] == order
+
+
+@pytest.mark.parametrize(
+    ("line", "share", "order"),
+    [
+        ("k.py:2", 0.5, ["redundant-load", "uncoalesced"]),
+        ("k.py:2", 0.3, ["uncoalesced", "redundant-load"]),
+        ("k.py:9", 0.5, ["uncoalesced", "redundant-load"]),
+    ],
+)
+def test_lanes_that_share_elements_scatter(line: str, share: float, order: list[str]) -> None:
+    """On an H200, loading each word once made a dequantisation 5.3 times as fast, with both causes on one line."""
+    causes = [
+        Attribution(CauseKind.UNCOALESCED, "k.py:2", 0.8, 0.8, "r"),
+        Attribution(CauseKind.REDUNDANT_LOAD, line, share, share, "r"),
+    ]
+    assert [one.kind.value for one in sorted(causes, key=lambda one: -urgency_of(one, causes))] == order
