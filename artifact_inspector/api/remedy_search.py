@@ -13,7 +13,7 @@ from typing import Any
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.mask_remedy import with_mask_remedy
 from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options
-from artifact_inspector.api.trial import Trial, count_unique_bytes, describe_costs
+from artifact_inspector.api.remedy_trial import Trial, count_unique_bytes, describe_costs
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord

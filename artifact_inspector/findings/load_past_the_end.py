@@ -15,23 +15,15 @@ Otherwise wrong results (a NaN past the edge survives a multiplication by zero),
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.access.missing_masks import MissingMask
+from artifact_inspector.analysis.access.missing_masks import MissingMask, find_even_extents
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
-_DECLARED = re.compile(r"(?:IS_)?(?:EVEN|DIVISIBLE)_?(\w+)", re.IGNORECASE)
-"""A constant of `triton.heuristics` that is true if the tile divides what its name says."""
-
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    declared = {
-        match[1].lower()
-        for name, value in kernel.artifact.constants.items()
-        if value is True and (match := _DECLARED.fullmatch(name))
-    }
+    declared = find_even_extents(kernel.artifact.constants)
     groups: dict[tuple[tuple[str, ...], bool], list[MissingMask]] = {}
     for load in kernel.unmasked:
         if declared.issuperset(end.lower() for end in load.ends):

@@ -3,8 +3,8 @@
 A thread can load 16 bytes at once. It cannot if the alignment of the address is unknown, if the stride may differ from
 1, if the mask may differ between neighbours, or if addresses are taken modulo a number.
 
-**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least 16 in total (8 in
-waves of 64 lanes, where twice the threads share a tile).
+**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least 16 in total
+(8 in waves of 64 lanes, where twice the threads share a tile).
 The limit is not the size of its tile or its layout. Loads that divisible arguments would widen share one finding,
 which names the arguments. Other loads are grouped by their cause, such as a division or a stride. Not reported are
 masks that compare indices with each other or with a number, and loaded addresses.
