@@ -16,7 +16,7 @@ from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.kernel import KernelFacts, View
-from artifact_inspector.facts.reading import without_collection
+from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
 from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming, entry_timings
@@ -242,12 +242,16 @@ def inspect_kernels(
         gc.freeze()  # keep the collector from scanning every fact
 
 
-def make_inspector(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
-    """A function that returns all facts of a kernel, from the result cache if they are stored there."""
-    lookup = cached_lookup(disassemble)
+def make_inspector(disassemble: Disassemble | None, view: View | None = None) -> Callable[[Artifact], KernelFacts]:
+    """A function that returns the facts of a kernel, from the result cache if they are stored there.
+
+    Args:
+        view: reads the facts that the result cache then keeps, all by default; others are computed when they are read.
+    """
+    lookup = replace(cached_lookup(disassemble), texts=TextCache())
 
     def inspect(artifact: Artifact) -> KernelFacts:
-        (kernel,) = read_kernels((artifact,), None, lookup)
+        (kernel,) = read_kernels((artifact,), view, lookup)
         return kernel
 
     return inspect

@@ -14,6 +14,7 @@ from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair_store import PairStore
 from artifact_inspector.comparison.sides import narrow_side, parse_cache_selector
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.kernel import read_nothing
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, read_program, select_kernels
 from artifact_inspector.files.cache import Artifact, Problem
@@ -103,7 +104,7 @@ def compare_sides(
         corpus = compare_corpora(
             sides.left,
             sides.right,
-            make_inspector(disassemble),
+            make_inspector(disassemble, None if store is None else read_nothing),
             across=axes,
             progress=advance,
             is_one_pair=sides.is_pair,

@@ -45,6 +45,8 @@ class ReadOptions:
     """Whether a kernel keeps its facts compressed after its view: for thousands of kernels of which a row is shown."""
     progress: Callable[[Artifact], None] | None = None
     """Called with each kernel before it is read."""
+    texts: TextCache | None = None
+    """What first stages prove, shared by several calls; None to share within one call."""
 
 
 def read_kernels(
@@ -71,7 +73,7 @@ def read_kernels(
     are_missing = frozenset(missing)
     repeats = Counter(key for at, key in enumerate(keys) if key not in stored and at not in are_missing)
     packed_facts, repeated, fresh = dict[bytes, bytes](), dict[bytes, bytes](), dict[bytes, bytes]()
-    shared = TextCache()
+    shared = options.texts or TextCache()
     for at, computed in _in_order(artifacts, missing, view, options):
         artifact, key, state = artifacts[at], keys[at], states[at]
         if options.index is not None and key in stored and key not in packed_facts:

@@ -153,8 +153,8 @@ class FactSource:
 
     def let_go(self) -> None:
         """Forget the parsed files; a fact that is read later is computed from them again."""
-        self._texts = None
         if self._reading is not None:
+            self._texts = None
             self._reading.forget()
 
 

@@ -11,7 +11,7 @@ from saved import FIXTURES
 
 from artifact_inspector.facts import reading, stage_reading
 from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
-from artifact_inspector.facts.kernel import KernelFacts, read_everything
+from artifact_inspector.facts.kernel import read_everything, read_nothing
 from artifact_inspector.facts.reading import TextCache, computed_from_text
 from artifact_inspector.facts.stage_reading import StageReading
 from artifact_inspector.files.cache import Problem, open_cache
@@ -92,12 +92,21 @@ def test_a_fault_is_told_of_each_kernel(tmp_path: Path, monkeypatch: pytest.Monk
     assert next(problem.path for problem in told[1]) == "TWO/matmul_kernel.ttir"
 
 
-def test_what_is_asked_for_later_is_found_alone(tmp_path: Path, parsed: Counter[tuple[Stage, str]]) -> None:
-    def nothing(_kernel: KernelFacts) -> None: ...
-
-    for kernel in list(inspect_cache(open_cache(twice(tmp_path)), view=nothing)):
+def test_facts_read_after_the_view_are_computed_for_each_kernel(
+    tmp_path: Path, parsed: Counter[tuple[Stage, str]]
+) -> None:
+    for kernel in list(inspect_cache(open_cache(twice(tmp_path)), view=lambda kernel: kernel.program)):
         read_everything(kernel)
-    assert set(parsed.values()) == {2}
+    of_stage = {stage: count for (stage, _), count in parsed.items()}
+    assert of_stage == {Stage.TTIR: 3, Stage.TTGIR: 2, Stage.LLIR: 2, Stage.PTX: 2}
+
+
+def test_kernels_of_which_a_view_reads_nothing_share_texts_later(
+    tmp_path: Path, parsed: Counter[tuple[Stage, str]]
+) -> None:
+    for kernel in list(inspect_cache(open_cache(twice(tmp_path)), view=read_nothing)):
+        read_everything(kernel)
+    assert {stage: count for (stage, _), count in parsed.items()}[Stage.TTIR] == 1
 
 
 def test_no_more_is_kept_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
