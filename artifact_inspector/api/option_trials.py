@@ -19,6 +19,7 @@ from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model import Consequence, TritonVersion
 from artifact_inspector.vocabulary.fact import Sign
@@ -36,6 +37,8 @@ _KINDS = {
 
 def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directory: Path) -> Iterator[str]:
     """Compiles a kernel again, from its source, with other options and tiles; those that reverse a fact come first.
+
+    Of those that remove spills, the ones that load the fewest bytes for a FLOP come first.
 
     Args:
         worse: the fact that got worse.
@@ -65,17 +68,34 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     version, interpreter = find_release(artifact.triton_version, installed("triton"))
     results = compile_kernels(requests, [record.target], directory, tritons=[] if interpreter is None else [version])
     entries = {entry.directory: entry for entry in open_cache(directory).entries}
-    better: list[tuple[bool, int, Change, Headline]] = []
+    better: list[tuple[tuple[float, ...], Change, Headline]] = []
     for change, result in zip(changes, results, strict=True):
         entry = None if result.directory is None else entries.get(result.directory.name)
         if entry is None:
             continue
-        headline = compare_candidates(Candidate(artifact), Candidate(entry), inspect_artifact).headline
-        if headline is not None and headline.fact.direction is Sign.BETTER:
-            better.append((headline.fact.key != worse.key, rank_of(headline.fact), change, headline))
-    for _, _, change, headline in sorted(better, key=lambda row: row[:2])[:MOST_TRIALS]:
+        compared = compare_candidates(Candidate(artifact), Candidate(entry), inspect_artifact)
+        headline = compared.headline
+        if headline is not None and headline.fact.direction is Sign.BETTER and compared.pair is not None:
+            rank = (
+                headline.fact.key != worse.key,
+                rank_of(headline.fact),
+                *((_spilled(compared.pair.right), -_reuse(compared.pair.right)) if kind is CauseKind.SPILLS else ()),
+            )
+            better.append((rank, change, headline))
+    for _, change, headline in sorted(better, key=lambda row: row[0])[:MOST_TRIALS]:
         settings = " ".join(f"{name}={value}" for name, value in change.items())
         yield f"Try {settings} (compiled, no time predicted): {headline.phrase}."
+
+
+def _spilled(kernel: KernelFacts) -> float:
+    """Bytes per thread that spill."""
+    return kernel.resources.spill_bytes.value or 0
+
+
+def _reuse(kernel: KernelFacts) -> float:
+    """FLOP of the main loop for each byte that it loads; 0 if unknown."""
+    intensity = None if kernel.principal is None else kernel.intensity(kernel.principal)
+    return 0.0 if intensity is None else intensity.flop_per_byte
 
 
 def try_release(

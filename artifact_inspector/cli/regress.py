@@ -37,7 +37,7 @@ REMEDY_SECONDS = 30.0
 """Time for the remedies of one kernel."""
 WHY_SECONDS = 120.0
 """Elapsed time for all that `--why` does for one kernel."""
-STEPS_OF_WHY = ("a later release", "remedies", "options", "the pass")
+STEPS_OF_WHY = ("a later release", "what removes spills", "remedies", "options", "the pass")
 """The pass comes last: its compiles write all texts of large kernels."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 
@@ -184,6 +184,8 @@ def _explain(
     """
     from artifact_inspector.api.time_limit import collect_within
     from artifact_inspector.cli.diff import attribute_passes
+    from artifact_inspector.comparison.consequence import consequence_of
+    from artifact_inspector.model import Consequence
 
     pair, headline = outcome.change.pair, outcome.change.headline
     if outcome.change.direction is not Sign.WORSE or pair is None or headline is None:
@@ -191,15 +193,18 @@ def _explain(
     left, right = outcome.change.left.artifact, outcome.change.right.artifact
 
     def explain() -> Iterator[dict[str, Any]]:
-        later = _try_release(left, right, headline.fact, roots, launch, source)
-        yield {"trials": later}
+        trials = _try_release(left, right, headline.fact, roots, launch, source)
+        yield {"trials": trials}
+        is_spill = consequence_of(headline.fact) is Consequence.SPILLS
+        if is_spill:  # facts tell what removes it, within less time than predictions take
+            trials = (*trials, *_try_changes(right, headline.fact, source))[:MOST_TRIED]
+        yield {"trials": trials}
         searched = _search_remedies(left, right, roots, launch, source)
         yield searched
-        if searched.get("remedies"):
-            yield {}
-        else:
-            trials = (*later, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
-            yield {"trials": trials, "untried": "" if trials else searched["untried"]}
+        if not searched.get("remedies"):
+            changes = () if is_spill else _try_changes(right, headline.fact, source)
+            trials = (*trials, *_try_options(right), *changes)[:MOST_TRIED]
+        yield {"trials": trials, "untried": "" if trials else searched["untried"]}
         try:
             yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
         except InspectorError as error:

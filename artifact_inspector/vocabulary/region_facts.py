@@ -284,7 +284,7 @@ def _intensity(of: RegionSubject) -> Intensity | None:
 )  # fmt: skip
 def fused(of: RegionSubject) -> int | Absent:
     """Multiply-adds of a region whose dots no matrix instruction does."""
-    if of.work is None or not of.region.fused_multiply_adds or _matrix_work(of):
+    if of.work is None or not of.region.fused_multiply_adds or of.work.matrix:  # of an unrolled loop too
         return Absent.ABSENT
     stages = [of.kernel.stages[stage] for stage in (Stage.TTIR, Stage.TTGIR) if stage in of.kernel.stages]
     work = stages[0].work.get(of.region.id) if stages else None  # later stages peel dots off a loop
