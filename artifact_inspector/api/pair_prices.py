@@ -318,8 +318,11 @@ def _describe_problem(side: str, model: LaunchModel) -> str:
     if budget is not None and budget.reason in missing_inputs:
         return budget.reason
     if model.cycles is None or missing_inputs:
-        has_code = model.is_amd or model.sample.loaded.cubin is not None
-        default = "rates that are unknown for its GPU" if has_code else "control codes, which need a cubin"
+        default = "rates that are unknown for its GPU"
+        if not model.is_amd and model.sample.loaded.cubin is None:
+            default = "control codes, which need a cubin"
+        elif model.occupancy.blocks is None:
+            default = "its registers, which no file states"
         return f"{side} depends on {', '.join(missing_inputs[:2]) or default}"
     return ""
 

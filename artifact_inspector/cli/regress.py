@@ -197,13 +197,12 @@ def _explain(
         yield {"trials": trials}
         is_spill = consequence_of(headline.fact) is Consequence.SPILLS
         if is_spill:  # facts tell what removes it, within less time than predictions take
-            trials = (*trials, *_try_changes(right, headline.fact, source))[:MOST_TRIED]
+            trials = (*trials, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
         yield {"trials": trials}
         searched = _search_remedies(left, right, roots, launch, source)
         yield searched
-        if not searched.get("remedies"):
-            changes = () if is_spill else _try_changes(right, headline.fact, source)
-            trials = (*trials, *_try_options(right), *changes)[:MOST_TRIED]
+        if not (is_spill or searched.get("remedies")):
+            trials = (*trials, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
         yield {"trials": trials, "untried": "" if trials else searched["untried"]}
         try:
             yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}

@@ -208,7 +208,7 @@ def model_launch(
     loaded, launch = match_launch(load_kernel(artifact, disassemble), candidate.request, candidate.constants)
     target = artifact.target or parse_target(loaded.program.target)
     limits = target if gpu is None else parse_target(gpu)
-    resources = inspect_artifact(artifact, None, lambda kernel: kernel.resources).resources
+    resources = inspect_artifact(loaded.artifact, None, lambda kernel: kernel.resources).resources
     occupancy = occupancy_of(resources, limits, resources.registers.value)
     sample = sample_evenly(loaded, launch, limit, tracks_addresses=True)
     time = _time_model(loaded, sample, target, resources, occupancy, gpu, limit, fetched)

@@ -6,9 +6,11 @@ change the program, not this table. The words are those of `test_decisive.descri
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from unseen_comparisons import Pair
+from unseen_requests import Kernel
 
 
 class PublicKernel(NamedTuple):
@@ -20,6 +22,10 @@ class PublicKernel(NamedTuple):
     signature: str
     constants: str
     options: str
+
+    def unpacked(self, packages: Path) -> Kernel:
+        """The kernel with its file."""
+        return Kernel(packages / self.file, self.signature, self.constants, self.options)
 
 
 def _lightning(signature: str, constants: str, options: str) -> PublicKernel:

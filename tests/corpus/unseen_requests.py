@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.compiling import KernelRequest
+from artifact_inspector.compiling.ask.request import ConstantText
 
 HERE = Path(__file__).parent
 OPTIONS = ("num_warps", "num_stages", "maxnreg")
@@ -52,10 +53,8 @@ class Kernel(NamedTuple):
         values = {
             key: {"True": True, "False": False, "None": None}.get(value, value) for key, value in constants.items()
         }
-        numbers = {
-            key: int(value) if isinstance(value, str) and value.isdecimal() else value for key, value in values.items()
-        }
-        return KernelRequest(f"{file}:{name}", types, numbers, {key: int(value) for key, value in options.items()})
+        typed = {key: ConstantText(value) if isinstance(value, str) else value for key, value in values.items()}
+        return KernelRequest(f"{file}:{name}", types, typed, {key: int(value) for key, value in options.items()})
 
 
 def _own(signature: str, constants: str, options: str) -> Kernel:

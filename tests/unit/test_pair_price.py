@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from saved import ROOT, saved
 
+from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.api import pair_prices
 from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
+from artifact_inspector.diagnosis import launch_model
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
 from artifact_inspector.execution.timing.candidates import RankingCandidate
@@ -58,6 +60,23 @@ def test_a_price_that_is_unknown_says_why(left: str, right: str, problem: str) -
     assert price.ratio is None
     assert problem in price.problem
     assert price.sentence.startswith("Predicted time: unknown (")
+
+
+def test_a_kernel_without_a_cubin_is_predicted_from_its_ptx(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = saved("3.6.0/sm_80/copy").artifact
+    without = replace(
+        kernel, files={name: file for name, file in kernel.files.items() if name not in ("cubin", "sass")}
+    )
+    assert "cubin" in kernel.files
+    launch = LaunchRequest(("64",), dict(map(parse_argument, ("x_ptr=fp16[32768]", "y_ptr=fp16[32768]", "n=32768"))))
+    disassemble = binary_disassembler(find_disassembler(None))
+    assert predict_pair(kernel, without, launch, disassemble).ratio == pytest.approx(1, rel=0.02)
+    monkeypatch.setattr(
+        launch_model, "occupancy_of", lambda *_: Occupancy("SM", None, None, 64, (), {}, ("registers",))
+    )
+    assert predict_pair(kernel, without, launch, disassemble).problem == (
+        "the old kernel depends on its registers, which no file states"
+    )
 
 
 def test_a_copy_takes_as_long_as_both_vendors_data_sheets_say() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
 from artifact_inspector.api import option_trials
-from artifact_inspector.api.option_trials import try_release
+from artifact_inspector.api.option_trials import try_changes, try_release
 from artifact_inspector.comparison.corpus import compare_corpora
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import find_regressions
@@ -203,3 +205,35 @@ def test_a_later_release_that_compiles_to_something_better_is_a_remedy(
     price = None if ratio is None else PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")
     trials = list(try_release(bad, worse.fact, f"{ROOT}/colmax.py:colmax", releases, lambda entry: price))
     assert [trial[: len(sentence)] for trial in trials] == [sentence] * bool(sentence)
+
+
+def test_changes_that_remove_spills_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of a kernel whose metadata states other spills stand for compiles with smaller tiles."""
+    spilled = {"old": 0, "BLOCK_M": 16, "BLOCK_K": 0, "bad": 64}
+    entries = {}
+    for name, count in spilled.items():
+        (kernel,) = (FIXTURES / "3.6.0" / "gfx942" / "register_spill").iterdir()
+        shutil.copytree(kernel, tmp_path / name / name)
+        file = tmp_path / name / name / "register_spill.amdgcn"
+        text = re.sub(r"(\.vgpr_spill_count:) +\d+", rf"\1 {count}", file.read_text(encoding="utf-8"))
+        file.write_text(text, encoding="utf-8")
+        (tmp_path / name / name / "register_spill.hsaco").unlink()  # states registers too
+        (entries[name],) = open_cache(tmp_path / name).entries
+    row = {"place": "register_spill.py:register_spill", "kernel": "register_spill", "target": "gfx942"}
+    manifest = {"schema_version": 1, "entries": [{**row, "directory": "bad"}], "launches": []}
+    (tmp_path / "bad" / MANIFEST).write_text(json.dumps(manifest))
+    (bad,) = open_cache(tmp_path / "bad").entries
+    changes = [{"BLOCK_M": 64}, {"BLOCK_K": 32}]
+    results = [SimpleNamespace(directory=tmp_path / name / name) for name in ("BLOCK_M", "BLOCK_K")]
+    compiled = SimpleNamespace(entries=[entries["BLOCK_M"], entries["BLOCK_K"]])
+    monkeypatch.setattr(option_trials, "propose_changes", lambda *arguments: changes)
+    monkeypatch.setattr(option_trials, "compile_kernels", lambda *arguments, **named: results)
+    monkeypatch.setattr(option_trials, "open_cache", lambda directory: compiled)
+    (change,) = compare_corpora([entries["old"]], [bad], inspect_artifact, is_one_pair=True).changes
+    assert change.headline is not None
+    assert change.headline.phrase.startswith("registers spill to memory, 0 → 256 B")
+    trials = list(try_changes(bad, change.headline.fact, f"{ROOT}/register_spill.py:register_spill", tmp_path))
+    assert trials == [
+        "Try BLOCK_K=32 (compiled, no time predicted): registers no longer spill, 256 → 0 B per thread.",
+        "Try BLOCK_M=64 (compiled, no time predicted): fewer registers spill to memory (256 → 64 B per thread).",
+    ]
