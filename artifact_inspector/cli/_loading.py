@@ -243,11 +243,7 @@ def inspect_kernels(
 
 
 def make_inspector(disassemble: Disassemble | None, view: View | None = None) -> Callable[[Artifact], KernelFacts]:
-    """A function that returns the facts of a kernel, from the result cache if they are stored there.
-
-    Args:
-        view: reads the facts that the result cache then keeps, all by default; others are computed when they are read.
-    """
+    """A function that returns a kernel's facts, from the result cache if they are there; it keeps those of the view."""
     lookup = replace(cached_lookup(disassemble), texts=TextCache())
 
     def inspect(artifact: Artifact) -> KernelFacts:

@@ -21,8 +21,7 @@ from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.files.digests import index_key, snapshot_files
 from artifact_inspector.files.index import Index
 
-VALUES_PER_WRITE = 32
-"""Pairs that a stopped comparison compares again at most."""
+VALUES_PER_WRITE = 32  # which a stopped comparison compares again at most
 
 
 class _StoredChange(NamedTuple):
