@@ -17,6 +17,7 @@ from artifact_inspector.compiling import KernelRequest, compile_kernels
 from artifact_inspector.compiling.ask.request import ConstantText
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
+from artifact_inspector.diagnosis.tile_axes import find_whole_extents
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
@@ -53,8 +54,11 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     kind = _KINDS.get(consequence_of(worse))
     options = {name: artifact.metadata.get(name) for name in OPTIONS}
     warp_size = 32 if target is None else target.warp_size
-    changes = propose_changes([] if kind is None else [kind], options, artifact.constants, warp_size)[:MOST_CHANGES]
     path = record.resolve_kernel_path(artifact.display_name, kernel)
+    file, _, name = path.rpartition(":")
+    whole = find_whole_extents(Path(file).read_text(encoding="utf-8"), name) if Path(file).is_file() else ()
+    constants = {name: value for name, value in artifact.constants.items() if name not in whole}
+    changes = propose_changes([] if kind is None else [kind], options, constants, warp_size)[:MOST_CHANGES]
     requests = [
         KernelRequest(
             path,

@@ -44,7 +44,7 @@ def _describe_amount(fact: FactPair) -> str:
     subject, _, bound = fact.title.partition(", ")
     words = ("less", "more") if fact.category == Category.SHARED else ("fewer", "more")
     if fact.unit == Unit.PERCENT:
-        words = ("lower", "higher")
+        words = ("less", "more") if subject.startswith("compute") else ("lower", "higher")
     elif fact.category == Category.SHARED and fact.key != kernel_facts.shared.key:
         subject = f"shared memory for the {subject}"
     values = f"{value_text(left)} → {value_text(right)}{'' if fact.unit == Unit.IN_CODE else f' {fact.unit}'}".rstrip()

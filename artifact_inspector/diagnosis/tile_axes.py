@@ -47,6 +47,24 @@ def find_tile_axes(source: str, kernel: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(numbers)) for name, numbers in axes.items() if not _is_combined(text, name)}
 
 
+def find_whole_extents(source: str, kernel: str) -> frozenset[str]:
+    """Constants that size ranges, and that nothing steps by: such a range covers a whole row or head."""
+    function = find_kernel(source, kernel)
+    sized, stepped = set[str](), set[str]()
+    for node in () if function is None else ast.walk(function):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.FloorDiv | ast.Mod):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign):
+            operands = [node.value]
+        elif isinstance(node, ast.Call):
+            operands = [*node.args, *(keyword.value for keyword in node.keywords)]
+        names = {operand.id for operand in operands if isinstance(operand, ast.Name)}
+        is_range = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("arange")
+        (sized if is_range else stepped).update(names)
+    return frozenset(sized - stepped)
+
+
 def _is_combined(text: KernelText, name: str) -> bool:
     """Whether a call combines the elements of a range of this extent."""
     ranges = {

@@ -13,7 +13,7 @@ import pytest
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
-from artifact_inspector.diagnosis.tile_axes import find_tile_axes, scale_grid
+from artifact_inspector.diagnosis.tile_axes import find_tile_axes, find_whole_extents, scale_grid
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 
 SOURCE = held_out_pairs.FILE.read_text(encoding="utf-8")
@@ -69,3 +69,17 @@ def test_other_tiles_give_equal_results_and_other_rows_do_not() -> None:
     rows = held_out_pairs.long_rows(4096, 4)
     few = {name: pairs.tensor("fp32", 64, 4096) for name in rows.arguments}
     assert compare(replace(rows, arguments=few, grid=[64, 1, 1]), {"N": (2048, (0,))}) is False
+
+
+def test_a_constant_that_nothing_steps_by_covers_a_whole_row() -> None:
+    source = """
+@triton.jit
+def attention(q, k, stride, length, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.arange(0, BLOCK_D)
+    sums = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
+    for start in range(0, length, BLOCK_N):
+        keys = tl.load(k + (start + tl.arange(0, BLOCK_N))[:, None] * stride + columns[None, :])
+"""
+    assert find_whole_extents(source, "attention") == {"BLOCK_D"}
+    assert find_whole_extents(source, "another") == frozenset()
