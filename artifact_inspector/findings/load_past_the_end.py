@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.access.missing_masks import MissingMask, find_even_extents
+from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.model.text import find_even_extents
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from artifact_inspector.model.limits import DIGITS
 EXCERPT_WIDTH = 160
 _DIGITS = DIGITS.value
 _NEWLINE = re.compile("\n")
+_EVEN = re.compile(r"(?:IS_)?(?:EVEN|DIVISIBLE)_?(\w+)", re.IGNORECASE)
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
@@ -177,3 +178,14 @@ def split_option_values(texts: Iterable[str]) -> list[str]:
         ['sm_80', 'T4', 'gfx942']
     """
     return [value.strip() for text in texts for value in text.split(",") if value.strip()]
+
+
+def find_even_extents(constants: Mapping[str, object]) -> set[str]:
+    """Extents that constants of `triton.heuristics` declare to be multiples of their tile, in lower case.
+
+    Example:
+        >>> find_even_extents({"EVEN_K": True, "DIVISIBLE_M": False, "BLOCK_K": 64})
+        {'k'}
+    """
+    matches = (_EVEN.fullmatch(name) for name, value in constants.items() if value is True)
+    return {match[1].lower() for match in matches if match is not None}

@@ -8,8 +8,7 @@ another loop sets.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
@@ -22,20 +21,6 @@ from artifact_inspector.model import LOADS, SourceLine
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 _TERMS = frozenset({AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT})
-
-
-_EVEN = re.compile(r"(?:IS_)?(?:EVEN|DIVISIBLE)_?(\w+)", re.IGNORECASE)
-
-
-def find_even_extents(constants: Mapping[str, object]) -> set[str]:
-    """Extents that constants of `triton.heuristics` declare to be multiples of their tile, in lower case.
-
-    Example:
-        >>> find_even_extents({"EVEN_K": True, "DIVISIBLE_M": False, "BLOCK_K": 64})
-        {'k'}
-    """
-    matches = (_EVEN.fullmatch(name) for name, value in constants.items() if value is True)
-    return {match[1].lower() for match in matches if match is not None}
 
 
 class MissingMask(NamedTuple):
