@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from artifact_inspector.api import remedy_search
 from artifact_inspector.api.remedy_search import Trial, rank_trial
@@ -101,6 +104,52 @@ def test_a_gain_is_that_of_the_whole_model(
     found = search.verified(60.0)
     assert [one.gain for one in found.remedies] == ([gain] if gain else [])
     assert found.reason == reason
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1.0, 12.0),
+            st.one_of(st.none(), st.floats(1.0, 12.0)),
+            st.sampled_from([True, False]),
+            st.floats(0.0, 0.6),
+        ),
+        max_size=8,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_nothing_is_advised_that_a_check_refutes(outcomes: list[tuple[float, float | None, bool, float]]) -> None:
+    """Of each change: the time that the search found, that of the whole model, equal results, the share of its cause."""
+    cause = Cause(CauseKind.DRAINED_PIPELINE, "k.py:3", 0.6, "")
+    before = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 12.0, 2.0, (cause,), "")
+    search = remedy_search._Search(
+        *(SimpleNamespace(is_gluon=False), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
+        kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+    search.trials = [
+        Trial({"num_stages": number}, None, candidate, found)  # type: ignore[arg-type]
+        for number, (found, *_) in enumerate(outcomes)
+    ]
+
+    def diagnosed(trial: Trial) -> Diagnosis:
+        _, microseconds, _, share = outcomes[trial.change["num_stages"]]
+        causes = (replace(cause, share=share),)
+        return replace(before, microseconds=microseconds, causes=causes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_diagnose", diagnosed)
+        patch.setattr(search, "_is_equal", lambda trial, budget: outcomes[trial.change["num_stages"]][2])
+        patch.setattr(remedy_search, "describe_costs", lambda *_: ())
+        remedies = search.verified(60.0).remedies
+    assert len(remedies) <= remedy_search.MOST_REMEDIES
+    for remedy in remedies:
+        _, microseconds, is_equal, share = outcomes[int(remedy.change.partition("=")[2])]
+        assert is_equal
+        assert microseconds is not None
+        assert max(remedy_search.LEAST_GAIN * microseconds, microseconds + remedy_search.LEAST_SAVING) <= 12.0
+        assert remedy.gain == round(12.0 / microseconds, 2)
+        assert share * microseconds <= 0.6 * 12.0 - 0.02 * 12.0
 
 
 def test_a_gluon_kernel_gets_no_stages_but_the_reason() -> None:

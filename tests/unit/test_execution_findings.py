@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def codes(found: Prediction) -> dict[str, str]:
 def test_the_gemv_meets_itself_in_the_banks_and_the_softmax_does_not() -> None:
     assert "3,820,544 passes over shared memory instead of 265,216" in codes(prediction("gemv"))["AI016"]
     assert "AI016" not in codes(prediction("softmax", grid=64))
+
+
+def test_asynchronous_copies_meet_in_the_banks_too() -> None:
+    found = prediction("gemv")
+    (line, *_) = (one for one in found.by_line if one.wavefronts)
+    copy = replace(line, opcode="LDGSTS.E.BYPASS.128", is_copy=True, wavefronts=8000, wavefronts_ideal=1000)
+    found = replace(found, by_line=(copy,), counters=replace(found.counters, shared_wavefronts=8000))
+    assert "8,000 passes over shared memory instead of 1,000 (LDGSTS.E.BYPASS.128)" in codes(found)["AI016"]
 
 
 @pytest.mark.parametrize(("n_cols", "speaks"), [(1000, False), (500, True)])
