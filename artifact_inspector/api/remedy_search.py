@@ -390,8 +390,8 @@ class _Search:
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
         if self._is_stopped or (limit is not None and limit.is_spent()):
-            share = f"{budget * PROCESSOR_SHARE:.3g} s of processor time"
-            reason += f" Not all changes were tried: the budget of {budget:g} s ({share}) is spent; --budget raises it."
+            reason += " Not all changes were tried: the budget is spent (a third of it is processor time); "
+            reason += "--budget raises it."
         reason += self.source_problem
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from artifact_inspector.findings import find_launch_findings
 COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
 
 
+@cache
 def prediction(case: str, wave: int | None = None, **changed: int) -> Prediction:
     (entry,) = [entry for entry in open_cache(COUNTERS / case).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
