@@ -86,7 +86,9 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
                 *((_spilled(compared.pair.right), -_reuse(compared.pair.right)) if kind is CauseKind.SPILLS else ()),
             )
             better.append((rank, change, headline))
-    for _, change, headline in sorted(better, key=lambda row: row[0])[:MOST_TRIALS]:
+    ranked = sorted(better, key=lambda row: row[0], reverse=True)
+    best = {tuple(change): (rank, change, headline) for rank, change, headline in ranked}  # of changes of one name
+    for _, change, headline in sorted(best.values(), key=lambda row: row[0])[:MOST_TRIALS]:
         settings = " ".join(f"{name}={value}" for name, value in change.items())
         yield f"Try {settings} (compiled, no time predicted): {headline.phrase}."
 

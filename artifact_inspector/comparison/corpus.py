@@ -150,7 +150,7 @@ class Change:
         if headline is not None:
             if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
                 headline = headline._replace(fact=headline.fact._replace(price=None))
-            return headline.describe(f"{lead}, although ")
+            return headline.describe(f"{lead}, {headline.contrast} ")
         return f"{lead}." if direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
 
     def with_price(self, price: PairPrice | None) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -58,6 +59,9 @@ _KINDS = {
 _PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
+_NOUN_PHRASE = re.compile(r"(more|fewer|less|higher|lower|new|no more|larger|smaller) |\d+ → ")
+
+
 class Headline(NamedTuple):
     """The decisive fact with its evidence."""
 
@@ -75,6 +79,11 @@ class Headline(NamedTuple):
     def sentence(self) -> str:
         """One sentence: direction, change, line, price of this fact, reason, origin."""
         return self.describe("" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: ")
+
+    @property
+    def contrast(self) -> str:
+        """`despite more barriers`, `although the dots use …`: the word before the phrase."""
+        return "despite" if _NOUN_PHRASE.match(self.phrase) else "although"
 
     def describe(self, lead: str, ratio: float | None = None) -> str:
         """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""

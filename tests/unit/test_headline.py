@@ -157,3 +157,19 @@ def test_the_changed_access_and_the_new_barrier_are_named(case: str, phrase: str
     headline = compare_candidates(*map(Candidate, sides), inspect_artifact).headline
     assert headline is not None
     assert (headline.phrase, headline.source) == (phrase, source)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "word"),
+    [
+        ("more barriers (2 → 3)", "despite"),
+        ("9 → 8 blocks per multiprocessor", "despite"),
+        ("2×2 warps of 32×32 cover 64×64", "although"),
+        ("the dots lost the matrix unit", "although"),
+    ],
+)
+def test_a_fact_against_the_predicted_time_follows_its_conjunction(phrase: str, word: str) -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    headline = compare_corpora(*sides, inspect_artifact, is_one_pair=True).changes[0].headline
+    assert headline is not None
+    assert headline._replace(phrase=phrase).contrast == word
