@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -59,7 +58,7 @@ _KINDS = {
 _PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
-_NOUN_PHRASE = re.compile(r"(more|fewer|less|higher|lower|new|no more|larger|smaller) |\d+ → ")
+_AMOUNTS = ("more ", "fewer ", "less ", "higher ", "lower ", "new ", "no more ", "larger ", "smaller ")
 
 
 class Headline(NamedTuple):
@@ -83,7 +82,8 @@ class Headline(NamedTuple):
     @property
     def contrast(self) -> str:
         """`despite more barriers`, `although the dots use …`: the word before the phrase."""
-        return "despite" if _NOUN_PHRASE.match(self.phrase) else "although"
+        is_change = self.phrase[:1].isdigit() and " → " in self.phrase[:8]  # `9 → 8 blocks per multiprocessor`
+        return "despite" if is_change or self.phrase.startswith(_AMOUNTS) else "although"
 
     def describe(self, lead: str, ratio: float | None = None) -> str:
         """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""
