@@ -24,7 +24,7 @@ from artifact_inspector.compiling.publishing import entry_metadata
 
 _STAGE = "ttgir"
 _ALL = "*"
-_TYPES = {"str": Path.read_text, "bytes": Path.read_bytes}
+_TYPES: Mapping[str, Callable[[Path], str | bytes]] = {"str": Path.read_text, "bytes": Path.read_bytes}
 _finished: dict[str, list[tuple[Mapping[str, Any], Path]]] = {}
 """Digest of a TTGIR → records of compiles with their entries. Child processes inherit it."""
 
