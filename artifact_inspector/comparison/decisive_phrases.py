@@ -13,6 +13,13 @@ from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.rows import fact_of
 from artifact_inspector.vocabulary.value_reading import compare_widths, read_matrix, read_matrix_names, read_widths
 
+_NOUNS = ("more ", "fewer ", "less ", "higher ", "lower ", "new ", "no more ", "larger ", "smaller ")
+
+
+def is_noun(words: str) -> bool:
+    """Whether what `describe_decisive` returned has no verb: an amount, `9 → 8 blocks per multiprocessor`."""
+    return words.startswith(_NOUNS) or (words[:1].isdigit() and " → " in words[:8])
+
 
 def describe_decisive(fact: FactPair, facts: Sequence[FactPair], region: str) -> str:
     """What changed, in the terms of its consequence.

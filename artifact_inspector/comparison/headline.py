@@ -16,7 +16,7 @@ from artifact_inspector.comparison.consequence import (
     is_small_spill,
     rank_of,
 )
-from artifact_inspector.comparison.decisive_phrases import describe_decisive, value_text
+from artifact_inspector.comparison.decisive_phrases import describe_decisive, is_noun, value_text
 from artifact_inspector.comparison.fact_pair import FactPair, codes_of
 from artifact_inspector.comparison.line_changes import count_by_line
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
@@ -58,9 +58,6 @@ _KINDS = {
 _PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
-_AMOUNTS = ("more ", "fewer ", "less ", "higher ", "lower ", "new ", "no more ", "larger ", "smaller ")
-
-
 class Headline(NamedTuple):
     """The decisive fact with its evidence."""
 
@@ -82,8 +79,7 @@ class Headline(NamedTuple):
     @property
     def contrast(self) -> str:
         """`despite more barriers`, `although the dots use …`: the word before the phrase."""
-        is_change = self.phrase[:1].isdigit() and " → " in self.phrase[:8]  # `9 → 8 blocks per multiprocessor`
-        return "despite" if is_change or self.phrase.startswith(_AMOUNTS) else "although"
+        return "despite" if is_noun(self.phrase) else "although"
 
     def describe(self, lead: str, ratio: float | None = None) -> str:
         """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""
