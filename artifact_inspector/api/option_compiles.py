@@ -18,7 +18,7 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.passes.subject import subject_of_entry
 from artifact_inspector.vocabulary.fact import Sign
 
-_MOST_TRIALS = 6
+_MOST_TRIALS = 4
 _MOST_SENTENCES = 3
 
 

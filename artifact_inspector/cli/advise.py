@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
+_LAST_SECONDS = 2.0
+"""Processor time of what follows a search: the check of masks and the report."""
 _LEAST_SECONDS = 2.0
 """Processor time for the simulation of all CTAs, even if the search has spent the budget."""
 
@@ -109,7 +111,7 @@ def advise(
             others = processor_seconds() - begin - spent + (start if cache == selection.cache else 0.0)
             searches = _search(
                 pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
-                seconds=max(_LEAST_BUDGET, seconds - others / PROCESSOR_SHARE) if seconds else 0.0,
+                seconds=seconds - min(seconds / 2, (others + _LAST_SECONDS) / PROCESSOR_SHARE),
                 spent=spent, scratch=Path(scratch),
             )  # fmt: skip
             diagnoses = timed
