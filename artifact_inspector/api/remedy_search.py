@@ -195,7 +195,7 @@ class _Search:
             edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
         pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
         pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
-        self._is_library = is_editable and (Path(file).parent / "__init__.py").exists()
+        self._is_library = is_editable and _imports_its_package(Path(file), self.source)
         pending.sort(key=self._is_costly)
         expanded: list[Trial] = []
         # the best is diagnosed, and compared in the interpreter
@@ -432,6 +432,19 @@ class _Search:
         limit = current_budget()
         self._unchecked += count is None and limit is not None and limit.is_spent()
         return count is not None and count == self._original_bytes
+
+
+def _imports_its_package(file: Path, source: str) -> bool:
+    """Whether a file imports others of its package, as those of libraries do: that takes seconds."""
+    top = file.parent
+    while (top.parent / "__init__.py").exists():
+        top = top.parent
+    is_own = top.name == __name__.partition(".")[0]
+    return (
+        not is_own
+        and (file.parent / "__init__.py").exists()
+        and any(f"\n{word} {name}" in source for word in ("from", "import") for name in (".", f"{top.name}."))
+    )
 
 
 def _is_far(diagnosis: Diagnosis) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -150,6 +151,23 @@ def test_nothing_is_advised_that_a_check_refutes(outcomes: list[tuple[float, flo
         assert max(remedy_search.LEAST_GAIN * microseconds, microseconds + remedy_search.LEAST_SAVING) <= 12.0
         assert remedy.gain == round(12.0 / microseconds, 2)
         assert share * microseconds <= 0.6 * 12.0 - 0.02 * 12.0
+
+
+@pytest.mark.parametrize(
+    ("text", "is_library"),
+    [
+        ("import triton\nfrom lib.utils import exp\n", True),
+        ("import triton\nfrom . import x\n", True),
+        ("import triton\n", False),
+    ],
+)
+def test_a_file_that_imports_its_package_is_slow_to_import(text: str, is_library: bool, tmp_path: Path) -> None:
+    file = tmp_path / "lib" / "ops" / "k.py"
+    file.parent.mkdir(parents=True)
+    assert not remedy_search._imports_its_package(file, text)
+    for folder in (file.parent, file.parent.parent):
+        (folder / "__init__.py").touch()
+    assert remedy_search._imports_its_package(file, text) is is_library
 
 
 def test_a_gluon_kernel_gets_no_stages_but_the_reason() -> None:
