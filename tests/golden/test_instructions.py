@@ -205,6 +205,12 @@ def partly(vendor: str, lanes: int) -> tuple[Registers, Registers, Registers]:
             bits = chance.choice([0, 0, 0xFF, 0xFFFF0000, 0xFFFFFFFF, 1], (CTAS, lanes)).astype(np.int64)
             second[name] = first[name] ^ (chance.choice(EDGES, (CTAS, lanes)) & bits)  # type: ignore[operator]
             unknown[name] = UnknownValue(first[name], bits, 1)  # type: ignore[arg-type]
+    for name in VENDORS[vendor].shared:
+        chance = seeded(name, "partly")
+        if chance.random() < 0.2:
+            bit = int(chance.choice([0xFF, 0xFFFFFFFF]))
+            second[name] = first[name] ^ (int(chance.choice(EDGES)) & bit)  # type: ignore[operator]
+            unknown[name] = UnknownValue(first[name], bit, 1)  # type: ignore[arg-type]
     return first, second, unknown
 
 

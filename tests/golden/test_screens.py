@@ -64,6 +64,11 @@ SCREENS = {
     "advise_softmax": "advise 3.6.0/gfx942/softmax --budget 0s",
     "check_memory_softmax": "check-memory 3.6.0/sm_80/softmax --grid 64 --arg x_ptr=fp16[64,99]"
     " --arg y_ptr=fp16[64,99] --arg stride_x=99 --arg stride_y=99 --arg n_cols=100",
+    "check_memory_github": "check-memory 3.6.0/sm_80/softmax -f github --grid 64 --arg x_ptr=fp16[64,99]"
+    " --arg y_ptr=fp16[64,99] --arg stride_x=99 --arg stride_y=99 --arg n_cols=100",
+    "check_memory_junit": "check-memory 3.6.0/sm_80/softmax -f junit --grid 64 --arg x_ptr=fp16[64,99]"
+    " --arg y_ptr=fp16[64,99] --arg stride_x=99 --arg stride_y=99 --arg n_cols=100",
+    "svg_diff": "diff 3.6.0/sm_80/masked_add 3.6.0/gfx942/masked_add --across target --svg timeline",
     "svg_timeline": "3.6.0/sm_80/two_loops k --svg timeline",
     "svg_timetable": "3.6.0/sm_80/matmul_grouped k --svg timetable",
     "svg_partitions": "3.6.0/sm_90/tma_warp_specialized k --svg partitions",

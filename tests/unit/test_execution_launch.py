@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.kernel_loader import _descriptor_parts, _parameters
+from artifact_inspector.execution.argument_matching import _has_expected_divisibility
+from artifact_inspector.execution.kernel_loader import KernelParameter, _descriptor_parts, _parameters
 from artifact_inspector.execution.launch import (
     TENSOR_SPACING,
     KernelLaunch,
@@ -199,3 +200,39 @@ def test_an_expression_of_endless_length_is_refused_in_few_words() -> None:
     with pytest.raises(UsageError) as refused:
         evaluate_extent("M", {f"N{n}": n for n in range(1000)})
     assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(-(1 << 63), True), (-(1 << 63) - 1, False), ((1 << 64) - 1, True), (1 << 64, False)]
+)
+def test_a_value_has_64_bits_at_most(value: int, fits: bool) -> None:
+    text = json.dumps({"grid": [1], "args": {"x": {"shape": [1], "dtype": "int64", "values": [value]}}})
+    if fits:
+        (request,) = parse_document(text, "launch")
+        assert request.arguments["x"].values == (value,)
+    else:
+        with pytest.raises(UsageError, match="not numbers of at most 64 bits"):
+            parse_document(text, "launch")
+
+
+@pytest.mark.parametrize(
+    ("interpreted", "expected"),
+    [
+        ({"ctas": 3, "problem": None}, (3, None)),
+        ({"ctas": 0, "problem": "no tl.dot"}, (0, "no tl.dot")),
+        ({"ctas": -4}, (0, None)),
+        ({"ctas": "3"}, (0, None)),
+        ("all", (0, None)),
+    ],
+)
+def test_a_launch_says_how_much_of_it_was_interpreted(interpreted: object, expected: tuple[int, str | None]) -> None:
+    (request,) = parse_document(json.dumps({"grid": [1], "args": {}, "interpreted": interpreted}), "launch")
+    assert (request.interpreted_ctas, request.interpreter_problem) == expected
+
+
+@pytest.mark.parametrize(
+    ("divisibility", "value", "agrees"), [(16, 32, True), (16, 7, False), (1, 7, True), (1, 32, False), (16, 0.5, True)]
+)
+def test_a_number_agrees_with_the_divisibility_that_was_assumed(divisibility: int, value: float, agrees: bool) -> None:
+    parameter = KernelParameter("n", "i32", divisibility=divisibility)
+    assert _has_expected_divisibility(parameter, value) is agrees

@@ -687,6 +687,10 @@ def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
             "  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d(ptr addrspace(3) %1, ptr addrspace(3) %2, ptr %3, i32 0, i32 0, i16 0, i64 0, i1 false, i1 false)",
             Transfer(None, Queue.PHASE, is_per_block=True, barrier="%2"),
         ),
+        (
+            "  call void @llvm.nvvm.cp.async.bulk.global.to.shared.cluster(ptr addrspace(7) %1, ptr addrspace(3) %2, ptr addrspace(1) %0, i32 512, i16 0, i64 0, i1 false, i1 false)",
+            Transfer(512, Queue.PHASE, is_per_block=True, barrier="%2"),
+        ),
         ("  %2 = load float, ptr addrspace(3) %0, align 4", None),
         ("  %2 = fadd float %0, %1", None),
     ],

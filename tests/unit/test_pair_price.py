@@ -114,6 +114,14 @@ def test_ratios_near_one_are_equal() -> None:
     assert price.sentence == "Predicted time: equal (1.01×), bound by device memory (grid 1, H100)."
 
 
+def test_a_line_is_decisive_only_if_its_bank_conflicts_changed() -> None:
+    same, more = LineConflicts("k.py:1", 5.0, 5.0), LineConflicts("k.py:2", 1.0, 3.0)
+    price = PairPrice(1.5, 100.0, 150.0, "lsu", "lsu", "grid 1", "H100", bank_conflicts=(same,))
+    assert price.decisive_conflicts is None
+    assert replace(price, bank_conflicts=(same, more)).decisive_conflicts == more
+    assert replace(price, bank_conflicts=(same, more), right_bottleneck="dram").decisive_conflicts is None
+
+
 def test_each_kernel_has_its_own_launch_if_the_arguments_agree(tmp_path: Path) -> None:
     """Kernels with other tiles, as after an edit of the source."""
     names = ("softmax", "gemv_splitk")

@@ -31,7 +31,7 @@ from artifact_inspector.execution.timing.ranking import (
     sort_by_score,
 )
 from artifact_inspector.execution.timing.sampling import choose_ctas
-from artifact_inspector.execution.timing.variations import request_for_variations
+from artifact_inspector.execution.timing.variations import check_variations, request_for_variations
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.peaks import find_peaks
@@ -282,3 +282,12 @@ def test_exactly_the_binaries_that_compute_garbage_have_a_warning(tmp_path: Path
     assert {name for name, notes in warnings.items() if notes} == {"wrong_w4_s2", "wrong_w4_s4"}
     assert len(warnings) == 4
     assert "UR14, UR15, which no instruction has written" in warnings["wrong_w4_s2"][0]
+
+
+def test_a_constant_that_the_kernel_lacks_is_refused_with_its_constants() -> None:
+    artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
+    if artifact.requested_kernel is None:
+        artifact = replace(artifact, requested_kernel="k.py:k")
+    check_variations(artifact, ["num_warps"])
+    with pytest.raises(UsageError, match="has no constant BLOCK_SIZE_Q"):
+        check_variations(artifact, ["BLOCK_SIZE_Q"])

@@ -6,6 +6,7 @@ import pytest
 from handwritten import code_of, indices_of, tensor_code
 
 from artifact_inspector.analysis.flow.schedule_trace import trace_schedule
+from artifact_inspector.formats.mlir.schedule import integer_value
 from artifact_inspector.model import Stage
 from artifact_inspector.model.schedule import ScheduleRole, ScheduleTrace
 
@@ -281,3 +282,20 @@ def test_code_after_a_loop_uses_the_number_that_its_unknown_end_is_computed_from
     trace = trace_schedule(tensor_code(text, Stage.TTGIR, HEAD))
     assert trace is not None
     assert (trace.unfollowed, only(trace)) == ({}, {0})
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        ("eq", (0, 1, 0)),
+        ("ne", (1, 0, 1)),
+        ("slt", (1, 0, 0)),
+        ("sle", (1, 1, 0)),
+        ("sgt", (0, 0, 1)),
+        ("sge", (0, 1, 1)),
+    ],
+)
+def test_a_comparison_of_integers_is_computed(predicate: str, expected: tuple[int, int, int]) -> None:
+    code = tensor_code(f"%p = arith.cmpi {predicate}, %a, %b : i32", Stage.TTGIR, HEAD)
+    (instruction, *_) = code.instructions
+    assert tuple(integer_value(instruction, pair) for pair in ((1, 2), (2, 2), (3, 2))) == expected

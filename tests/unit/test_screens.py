@@ -153,6 +153,9 @@ def test_help_names_a_constant_that_kernels_have() -> None:
 def test_passes_that_changed_a_fact_which_is_gone_are_not_denied() -> None:
     change = FactChange(Topic.ORDER, "loop1.verdict", "verdict", "", "serial", "pipelined(2)")
     step = PassRun(0, "Pipeline", None, PassLevel.TTGIR, 1, changed_text=True, seconds=None, changes=(change,))
+    assert "      order     verdict: serial → pipelined(2)" in describe_passes(
+        PassTrace("k", "sm_80", "3.6.0", (step,), (), ())
+    )
     denial = "No pass changed any of these facts."
     assert denial not in describe_passes(PassTrace("k", "sm_80", "3.6.0", (step,), (), ()))
     assert denial in describe_passes(PassTrace("k", "sm_80", "3.6.0", (), (), ()))
@@ -212,3 +215,12 @@ def test_a_list_of_eighty_columns_keeps_words_rather_than_registers() -> None:
     (cell,) = [cut_row({"kernel": "k", "variant": "", "verdict": "grouped {1 2}{3 4} and more", "what limits it": ""},
                        18, 18, 16, 28)["verdict"]]  # fmt: skip
     assert str(cell) == "grouped"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "none"), ("", "none"), ((), "none"), (3, "3"), (("a", "b"), "a, b")]
+)
+def test_a_value_of_a_pass_is_never_empty(value: object, text: str) -> None:
+    change = FactChange(Topic.ORDER, "k", "waits", "", value, 1)  # type: ignore[arg-type]
+    step = PassRun(0, "Pipeline", None, PassLevel.TTGIR, 1, changed_text=True, seconds=None, changes=(change,))
+    assert f"waits: {text} → 1" in "\n".join(describe_passes(PassTrace("k", "sm_80", "3.6.0", (step,), (), ())))
