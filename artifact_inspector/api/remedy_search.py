@@ -43,7 +43,7 @@ LEAST_GAIN = 1.05
 NOTHING_HELPS = "No change tried helps"
 _GLUON = " Layouts and buffers of a Gluon kernel are in its source, and are not changed; it does not read num_stages."
 _BATCH = 4
-_MOST_EXCESS = 1.15
+_MOST_EXCESS = 1.5
 """Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
 _LEAST_SECONDS = 4.0
 """Processor seconds for the simulations of a search, even if the diagnosis has spent the budget."""
@@ -59,8 +59,8 @@ _FAR = 0.5
 """Roofline over the predicted time of a launch that is far from it."""
 _COMPARISON_SECONDS = 4.0
 """Processor time of a comparison in the interpreter: importing torch takes half of it."""
-_LEAST_COMPARISON = 3.0
-"""The same at least: with less left, none is begun, since one that is cut off proves nothing."""
+_LEAST_COMPARISON = 20.0
+"""The same at least, even if the budget is spent: one that is cut off proves nothing."""
 _LIBRARY_SECONDS = 8.0
 """Processor time of importing a library, as each compile of its source and each comparison does."""
 _SEARCH_SHARE = 2 / 3
@@ -200,6 +200,8 @@ class _Search:
         expanded: list[Trial] = []
         # the best is diagnosed, and compared in the interpreter
         self._reserve = min(2 * self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 2)
+        if not self._is_library:
+            self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 3)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
@@ -409,13 +411,13 @@ class _Search:
             key = f"{edited} {tiles}"
             if key not in self._equalities:
                 rounding = max(rounding, 0.0 if trial.edit is None else trial.edit.rounding)
-                remaining = budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
-                if remaining < _LEAST_COMPARISON:
+                remaining = _MOST_EXCESS * budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start)
+                if self._is_library and self._processor_left(budget) + self._reserve < _LIBRARY_SECONDS:
                     self._unchecked += 1
                     return False
                 self._equalities[key] = compare_results(
                     (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles,
-                    seconds=remaining,
+                    seconds=max(remaining, _LEAST_COMPARISON),
                 )  # fmt: skip
             is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
             if self._equalities[key] is False or (is_necessary and not self._equalities[key]):
