@@ -57,7 +57,8 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
 
 def find_alignment(model: LaunchModel, steps: Iterable[ProgramStep], width: int) -> int:
     """Bytes, 16 at most, of which every contiguous run of the accesses of a line begins at a multiple."""
-    traffic, bits, first = model.traffic, MAX_BYTES, []
+    traffic, bits = model.traffic, MAX_BYTES
+    first: list[int] = []
     for step in steps:
         starts = [address for _, address in traffic.first_addresses.get(step.index, {})]
         for start in starts:
