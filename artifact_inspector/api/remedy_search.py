@@ -366,7 +366,7 @@ class _Search:
             is_late = time.monotonic() - self._start > budget or used > 1
             if len(remedies) == MOST_REMEDIES or not _saves(before, trial.microseconds):
                 break
-            if (is_late and remedies) or used > _MOST_EXCESS:
+            if (is_late and (remedies or self._is_library)) or used > _MOST_EXCESS:
                 self._unchecked += not remedies
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
