@@ -56,8 +56,8 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     warp_size = 32 if target is None else target.warp_size
     path = record.resolve_kernel_path(artifact.display_name, kernel)
     file, _, name = path.rpartition(":")
-    whole = find_whole_extents(Path(file).read_text(encoding="utf-8"), name) if Path(file).is_file() else ()
-    constants = {name: value for name, value in artifact.constants.items() if name not in whole}
+    whole_extents = find_whole_extents(Path(file).read_text(encoding="utf-8"), name) if Path(file).is_file() else ()
+    constants = {name: value for name, value in artifact.constants.items() if name not in whole_extents}
     changes = propose_changes([] if kind is None else [kind], options, constants, warp_size)[:MOST_CHANGES]
     requests = [
         KernelRequest(

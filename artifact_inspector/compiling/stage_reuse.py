@@ -165,10 +165,10 @@ def _find_results(record: StageRecord, stages: list[str], metadata: dict[str, An
             continue
         try:
             results = {name: _TYPES[kind](path.with_suffix(f".{name}")) for name, kind in finished["types"].items()}
-            written = json.loads(path.read_text())
+            new_metadata = json.loads(path.read_text())
             remarks = path.with_suffix(".remarks")
             output = remarks.read_bytes()[finished["offset"] :] if remarks.is_file() else b""
-            metadata.update({name: written[name] for name in finished["writes"]})
+            metadata.update({name: new_metadata[name] for name in finished["writes"]})
         except (OSError, ValueError, KeyError):
             continue
         os.write(2, output)

@@ -40,8 +40,8 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
         distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
         if requested >= _SLIDES * max(1, distinct):
             return None
-        apart = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
-        return _APART.format(min(apart)) if apart else _PAD.format(alignment, most)
+        gaps = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
+        return _APART.format(min(gaps)) if gaps else _PAD.format(alignment, most)
     causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
     arguments = model.sample.launch.arguments
     for cause in causes:
