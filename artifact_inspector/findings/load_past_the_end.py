@@ -24,7 +24,7 @@ from artifact_inspector.model.text import find_even_extents
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    declared = find_even_extents(kernel.artifact.constants)
+    declared = find_even_extents(kernel.artifact.constants) if kernel.unmasked else set()
     groups: dict[tuple[tuple[str, ...], bool], list[MissingMask]] = {}
     for load in kernel.unmasked:
         if declared.issuperset(end.lower() for end in load.ends):

@@ -15,7 +15,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
-from artifact_inspector.findings import Finding, find_findings, not_pipelined
+from artifact_inspector.findings import find_findings, not_pipelined
 from artifact_inspector.findings.limit import POSSIBLE_ERRORS
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.layout import phrase_text
@@ -62,10 +62,18 @@ def _state(kernel: KernelFacts) -> Text:
 
 
 def _limits(kernel: KernelFacts) -> Text:
-    """What limits a kernel, worst first: the names of its findings as words."""
-    spilled = kernel.resources.spill_bytes.value
+    """What limits a kernel, worst first: the names of its findings as words.
+
+    `not pipelined` says if it is of a part of the main loop, whose verdict is in the same row, or of another loop.
+    """
+    spilled, main = kernel.resources.spill_bytes.value, kernel.principal_region
+    loop = "" if main is None or main.verdict in not_pipelined.UNPIPELINED else " (other loop)"
+    loop = " (in part)" if main is not None and main.verdict is OrderVerdict.PARTLY_PIPELINED else loop
     names = [
-        ("possible error: " if x.code in POSSIBLE_ERRORS else "") + _words_of(x, kernel) for x in find_findings(kernel)
+        ("possible error: " if x.code in POSSIBLE_ERRORS else "")
+        + x.name.replace("-", " ")
+        + (loop if x.code == not_pipelined.RULE.code else "")
+        for x in find_findings(kernel)
     ]
     names += ["does not fit"] if kernel.occupancy is not None and kernel.occupancy.blocks == 0 else []
     if (diagnosis := diagnosis_of(kernel)) is not None:
@@ -73,16 +81,6 @@ def _limits(kernel: KernelFacts) -> Text:
     first = sorted(dict.fromkeys(names), key=lambda name: name != "does not fit")
     texts = [f"{name} {spilled} B" if name == "register spill" and spilled else name for name in first]
     return Text(LIMIT_GAP.join(texts), "yellow" if is_severe(kernel) else "")
-
-
-def _words_of(finding: Finding, kernel: KernelFacts) -> str:
-    """The name of a finding; `not pipelined` says if the main loop, whose verdict is in the same row, is so in part."""
-    words, main = finding.name.replace("-", " "), kernel.principal_region
-    if finding.code != not_pipelined.RULE.code or main is None:
-        return words
-    if main.verdict is OrderVerdict.PARTLY_PIPELINED:
-        return f"{words} (in part)"
-    return words if main.verdict in not_pipelined.UNPIPELINED else f"{words} (other loop)"
 
 
 def blocks_text(occupancy: Occupancy | None) -> str:
