@@ -77,7 +77,9 @@ def assert_same(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> None:
     assert both[0] == both[1]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if n % 2 else []) for n, name in enumerate(CASES)]
+)
 def test_a_cta_counts_the_same(name: str, proven: list[int]) -> None:
     loaded, launch = measured(name)
     assert_same(loaded, launch, launch.ctas // 2)

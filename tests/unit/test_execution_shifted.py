@@ -48,7 +48,9 @@ def same(found: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("rows", CTAS, ids=range(len(CTAS)))
-@pytest.mark.parametrize("lanes", LANES, ids=range(len(LANES)))
+@pytest.mark.parametrize(
+    "lanes", [pytest.param(lanes, id=f"{n}", marks=pytest.mark.long if n % 2 else []) for n, lanes in enumerate(LANES)]
+)
 def test_what_is_computed_of_a_sum_is_what_numpy_computes_of_the_array(rows: Any, lanes: Any) -> None:
     value, array = AffineValue(rows, lanes), rows + lanes
     others = [*NUMBERS, *CTAS, *LANES, *(AffineValue(r, x) for r, x in zip(CTAS, LANES, strict=True))]
