@@ -66,8 +66,10 @@ class Target:
 
 
 _GPUS = NVIDIA | AMD
-_SUFFIXES = r"(?:ti|super|ada|laptop|mobile|max|gpu|sxm|pcie|nvl|xtx|xt|gre|[dgmnsx])*"
-"""What may follow a product's name: `A10G`, `L40S`, `RTX 4070 Ti Super`; `A10O` is a typing error."""
+_SUFFIXES = (
+    r"(?:[dgmns]|(?<!x)x)?(?:ti|super|ada|laptop|mobile|max|gpu|sxm\d?|pcie|nvl|xtx|xt|gre|\d{1,3}gb|hbm\d?e?)*d?"
+)
+"""What may follow a product's name: `A10G`, `L40S`, `RTX 4070 Ti Super`; `A10O` and `MI300XX` are typing errors."""
 _VENDOR = re.compile(r"nvidia|geforce|tesla|amd|instinct|radeon(?! ?vii)|[\s_-]")
 
 

@@ -42,6 +42,10 @@ def test_every_way_of_writing_an_mi250x_is_gfx90a(text):
         ("GeForce RTX 3090 Ti", "sm_86"),
         ("rtx4090", "sm_89"),
         ("L40S", "sm_89"),
+        ("RTX 4090 D", "sm_89"),
+        ("NVIDIA A100-SXM4-80GB", "sm_80"),
+        ("NVIDIA H100 80GB HBM3", "sm_90"),
+        ("Tesla V100-SXM2-16GB", "sm_70"),
         ("b200", "sm_100"),
         ("B300", "sm_103"),
         ("RTX 5090", "sm_120"),
@@ -69,7 +73,25 @@ def test_an_unknown_but_well_formed_architecture_is_a_target_without_limits(text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "sm_", "sm_7", "7500", "gfx", "gfx9", "hip:75", "cuda:gfx90a", "xpu:pvc", "rtx", "T4000x9", "a1000"]
+    "text",
+    [
+        "",
+        "sm_",
+        "sm_7",
+        "7500",
+        "gfx",
+        "gfx9",
+        "hip:75",
+        "cuda:gfx90a",
+        "xpu:pvc",
+        "rtx",
+        "T4000x9",
+        "a1000",
+        "MI300XX",
+        "MI300XXX",
+        "T4T",
+        "H100gb",
+    ],
 )
 def test_nonsense_is_refused(text):
     with pytest.raises(UsageError, match="is not a known GPU target"):
