@@ -288,6 +288,8 @@ def _describe_near_matches(sought: str, artifacts: Iterable[Artifact]) -> str:
         for key in dict.fromkeys((lowered, lowered[: len(sought)], *lowered.split("_"))):
             names_by_key.setdefault(key, []).append(name)
     close_keys = get_close_matches(sought, names_by_key, n=5, cutoff=0.5)
-    near = list(dict.fromkeys(name for key in close_keys for name in names_by_key[key]))[:5] or names[:5]
-    remainder = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    return f"Choose from {', '.join(near)}{remainder}."
+    near = list(dict.fromkeys(name for key in close_keys for name in names_by_key[key]))[:5]
+    if near and len(near) < len(names):
+        return f"Did you mean {' or '.join(near)}? The cache has {len(names)} kernels."
+    remainder = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"Choose from {', '.join(names[:5])}{remainder}."

@@ -260,7 +260,7 @@ def test_a_name_with_a_typing_error_in_one_part_names_the_kernel(tmp_path: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.ttir").write_text("module {\n}\n")
     result = run(tmp_path, "w8a9")
-    assert "Choose from w8a8_scaled_mm and 5 more" in result.stderr
+    assert "Did you mean w8a8_scaled_mm? The cache has 6 kernels" in result.stderr
 
 
 def test_a_name_that_fits_nothing_names_what_is_near(cache: Path) -> None:

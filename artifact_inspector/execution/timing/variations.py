@@ -181,8 +181,9 @@ def request_for_variations(
         raise UsageError(
             f"The grid is a number, but it may differ for each {changed_names}.",
             "Write it as an expression over the arguments and constants"
-            f"{_in_brackets(constants)}: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'. To rank configurations "
-            "that `inspect-kernel capture --configs all` recorded, omit --vary and --configs.",
+            f"{_in_brackets(constants)}: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; "
+            f"--grid '0+{request.grid[0]}' if it is the same for all. To rank configurations that "
+            "`inspect-kernel capture --configs all` recorded, omit --vary and --configs.",
         )
     fixed = {name: value for name, value in request.arguments.items() if name not in variations}
     return LaunchRequest(request.grid, fixed, None, request.notes)
