@@ -95,8 +95,9 @@ def regress(
         sides = select_sides(a, b, left or [], right or [], parse_filters(target or []))
         roots = [parse_cache_selector(side).directory for side in (a, b or a)]
     stores = not (sides.is_pair or prices or why or launch)
+    axes = parse_axes(across or [])
     corpus = compare_sides(
-        sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler, stores=stores
+        sides, axes, None, always=sides.is_pair, scheduler=scheduler, stores=stores, pairs_by_name=True
     )
     with limit_times(budget, is_needed=prices or why or launch is not None):
         predict = _make_predictor(corpus, roots, launch, modelled_product(None, target), prices=prices)

@@ -23,10 +23,10 @@ from artifact_inspector.comparison.headline import ComparedKernels, find_headlin
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
-    Matching,
     digest_of,
     find_differences,
     match_candidates,
+    pair_by_name,
 )
 from artifact_inspector.comparison.pair import compare_rows
 from artifact_inspector.comparison.pair_price import PairPrice
@@ -223,7 +223,7 @@ def compare_with_baseline(
             progress(candidate.artifact.display_name)
         digests[id(candidate)] = (find_digests or digests_of)(candidate.artifact)
     same, ours, theirs = _unchanged(recorded, candidates, digests)
-    matching = _pair_by_name(match_candidates(ours, theirs, frozenset(allowed)))
+    matching = pair_by_name(match_candidates(ours, theirs, frozenset(allowed)))
     changes = [Change(*pair, Degree.BENIGN, (), (), None) for pair in same]
     problem_log = dict.fromkeys(("cache", problem) for problem in problems)
     for entry, counterpart in matching.pairs:
@@ -242,21 +242,6 @@ def compare_with_baseline(
     matching = replace(matching, pairs=(*same, *matching.pairs))
     sides = Sides("in the baseline", "in the cache", "as recorded")
     return Corpus(tuple(changes), matching, tuple(problem_log), sides)
-
-
-def _pair_by_name(matching: Matching) -> Matching:
-    """Pairs a kernel whose types or configuration changed, if each side has one left of that name and target."""
-    pairs, left, right = list(matching.pairs), [*matching.left], [*matching.right]
-    for entry in matching.left:
-        namesakes = [
-            [x for x in side if (x.artifact.display_name, x.target) == (entry.artifact.display_name, entry.target)]
-            for side in (matching.left, matching.right)
-        ]
-        if [len(side) for side in namesakes] == [1, 1]:
-            pairs.append((entry, namesakes[1][0]))
-            left.remove(entry)
-            right.remove(namesakes[1][0])
-    return replace(matching, pairs=tuple(pairs), left=tuple(left), right=tuple(right))
 
 
 def _unchanged(

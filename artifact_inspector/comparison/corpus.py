@@ -24,6 +24,7 @@ from artifact_inspector.comparison.matching import (
     ProgramReader,
     find_differences,
     match,
+    pair_by_name,
 )
 from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.comparison.pair_price import PairPrice
@@ -289,6 +290,7 @@ def compare_corpora(
     across: Collection[Axis] = (),
     progress: Callable[[str], None] | None = None,
     is_one_pair: bool = False,
+    pairs_by_name: bool = False,
     always: bool = False,
     find_program: ProgramReader = read_program,
     compare: Comparer | None = None,
@@ -300,6 +302,7 @@ def compare_corpora(
         across: what may differ between two kernels of a pair.
         progress: called with the name of each kernel before it is compared.
         is_one_pair: each side is one selected kernel: the two are compared even if they differ in everything.
+        pairs_by_name: also pair kernels that only share name and target, as `pair_by_name` does.
         always: inspect even those whose texts are the same.
         find_program: finds arguments and tiles of a kernel.
         compare: compares one pair; `compare_candidates` by default.
@@ -310,6 +313,8 @@ def compare_corpora(
     if is_one_pair and not matching.pairs:
         pair = (Candidate(left[0]), Candidate(right[0]))
         matching = Matching((pair,), (), (), (), matching.across)
+    if pairs_by_name:
+        matching = pair_by_name(matching)
     changes = []
     problems: dict[tuple[str, Problem], None] = {}
     for candidate, counterpart in matching.pairs:

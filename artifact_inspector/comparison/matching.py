@@ -9,7 +9,7 @@ single kernel remains on each side.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
@@ -171,6 +171,21 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
         tuple((group.left, group.right) for group in ambiguous),
         allowed,
     )
+
+
+def pair_by_name(matching: Matching) -> Matching:
+    """Pairs a kernel whose types or configuration changed, if each side has one left of that name and target."""
+    pairs, left, right = list(matching.pairs), [*matching.left], [*matching.right]
+    for entry in matching.left:
+        namesakes = [
+            [x for x in side if (x.artifact.display_name, x.target) == (entry.artifact.display_name, entry.target)]
+            for side in (matching.left, matching.right)
+        ]
+        if [len(side) for side in namesakes] == [1, 1]:
+            pairs.append((entry, namesakes[1][0]))
+            left.remove(entry)
+            right.remove(namesakes[1][0])
+    return replace(matching, pairs=tuple(pairs), left=tuple(left), right=tuple(right))
 
 
 def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:

@@ -237,3 +237,18 @@ def test_changes_that_remove_spills_come_first(tmp_path: Path, monkeypatch: pyte
         "Try BLOCK_K=32 (compiled, no time predicted): registers no longer spill, 256 → 0 B per thread.",
         "Try BLOCK_M=64 (compiled, no time predicted): fewer registers spill to memory (256 → 64 B per thread).",
     ]
+
+
+def test_a_kernel_whose_options_changed_is_compared_by_its_name(tmp_path: Path) -> None:
+    for side in ("old", "new"):
+        for name in ("softmax", "copy"):
+            shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / name, tmp_path / side / name)
+    (file,) = (tmp_path / "new" / "softmax").glob("*/[!_]*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "num_warps": 1, "shared": 65536}))
+    sides = tmp_path / "old", tmp_path / "new"
+    result = run("regress", *sides)
+    assert result.stdout.startswith("2 kernels compared: 1 worse, 0 better, 0 neutral, 1 unchanged.")
+    assert result.exit_code == 1
+    named = run("diff", *(f"{side}:softmax" for side in sides), "--brief")
+    assert "only on" in run("diff", *sides).stdout  # a new and a missing kernel
+    assert named.exit_code == 1, named.output
