@@ -158,7 +158,13 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
 
 
 def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
-    """Sorts the fact with the largest price first, if the decisive one has a price too; counts sum up others."""
+    """Sorts the fact with the largest price first, if the decisive one has a price too; counts sum up others.
+
+    What multiplies, and the width of its operands, decide whatever their own price: registers, stores to shared memory
+    and occupancy follow from them.
+    """
+    if facts and consequence_of(facts[0]) is Consequence.MATRIX and facts[0].direction is Sign.WORSE:
+        return lambda _fact: False
     factors = {
         id(fact): max(fact.price, 1 / fact.price) for fact in facts if fact.price and fact.category not in COUNTS
     }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from artifact_inspector.comparison.consequence import consequence_of
 from artifact_inspector.comparison.decisive_phrases import describe_decisive
 from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.headline import _is_outweighed_by
+from artifact_inspector.model import Consequence
 from artifact_inspector.vocabulary.fact import Sign, Value
 
 
@@ -34,3 +37,15 @@ def test_a_lost_pipeline_is_not_a_drained_one() -> None:
     )
     phrase = describe_decisive(depth, [depth, kind], "the loop at a.py:3")
     assert phrase == "the loop at a.py:3 is no longer pipelined: cp.async groups (wait depth 3 → 0)"
+
+
+def test_wider_operands_lead_whatever_the_occupancy_that_follows_costs() -> None:
+    f16 = "4 × wgmma.mma_async m64n128k16 (f16×f16→f32) by 2 warpgroups"
+    tf32 = "8 × wgmma.mma_async m64n128k8 (tf32×tf32→f32) by 2 warpgroups"
+    operands = FactPair("loop1.mma", "mma", "MMA", "", "loop1", (f16,), (tf32,), State.DIFFERENT, direction=Sign.WORSE)
+    blocks = FactPair("occupancy", "occupancy", "blocks", "", "", 2, 1, State.DIFFERENT, direction=Sign.WORSE)
+    facts = [operands._replace(price=1.08), blocks._replace(price=1.2)]
+    others = [facts[0]._replace(key="count.barrier", category="barriers"), facts[1]]
+    assert consequence_of(operands) is Consequence.MATRIX
+    assert sorted(facts, key=_is_outweighed_by(facts))[0].key == "loop1.mma"
+    assert sorted(others, key=_is_outweighed_by(others))[0].key == "occupancy"
