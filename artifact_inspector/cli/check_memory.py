@@ -14,7 +14,7 @@ from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import PlainCommand, command
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE, USAGE
 from artifact_inspector.cli._groups import LaunchOptions
-from artifact_inspector.cli._output import notice, print_json, print_report
+from artifact_inspector.cli._output import notice, print_json, print_report, write_line
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -169,7 +169,11 @@ def _check(
         return reports
     from artifact_inspector.api.mask_remedy import with_mask_patch
 
-    return [with_mask_patch(*one, kernel, disassemble) for one in zip(pairs, reports, strict=True)]
+    reports = [with_mask_patch(*one, kernel, disassemble) for one in zip(pairs, reports, strict=True)]
+    if not any(report.patch for report in reports):
+        file = kernel.rpartition(":")[0]
+        write_line(f"The kernels of {path} were checked; {file} is read only for a patch with masks.", sys.stderr)
+    return reports
 
 
 def _print(reports: Sequence[MemoryReport], format: str) -> None:

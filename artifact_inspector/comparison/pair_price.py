@@ -49,7 +49,7 @@ class PairPrice:
     """Share of the cycles in which others work while a warp waits for global memory, as `predict` models it."""
     right_overlap: float | None = None
     left_microseconds: float | None = None
-    """The predicted time of the launch, as `predict` gives it."""
+    """The predicted time, from a sample of CTAs; `predict` simulates all, and so merges reads that CTAs share too."""
     right_microseconds: float | None = None
     is_validated: bool = True
     """False if the model of a GPU was never compared with one: AMD."""

@@ -97,7 +97,7 @@ def predict_microseconds(
 
 
 def microseconds_of(model: LaunchModel) -> float | None:
-    """The predicted time of a launch, as `predict` defines it; None if times are not predicted."""
+    """The predicted time of a launch, from a sample of CTAs (`predict` simulates all); None if not predicted."""
     time, sample = model.launch_time, model.sample
     return None if time is None else time.microseconds(sample, max(time.score(sample), atomic_cycles(model)))
 

@@ -27,12 +27,15 @@ _RATE_OF_LOADED = {"f16": "f16", "bf16": "f16", "i8": "i8"}
 def roofline_cycles(model: LaunchModel, time: TimeModel) -> float:
     """The larger of memory time and product time, in cycles; memory at its sustained rate."""
     gpu = time.gpu
-    memory = _used_bytes(model) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
+    memory = _used_bytes(model, time.traffic.written_share) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
     return max(memory, _product_cycles(model, time))
 
 
-def _used_bytes(model: LaunchModel) -> float:
-    """Distinct bytes that the launch uses: its distinct sectors, as far as lanes request their bytes."""
+def _used_bytes(model: LaunchModel, written_share: float) -> float:
+    """Distinct bytes that device memory must move: distinct sectors, as far as lanes request their bytes.
+
+    Of the written ones, the share that leaves the L2 before the launch ends.
+    """
     sample, traffic = model.sample, model.traffic
     scale = sample.launch.ctas / len(sample.ctas)
     sizes = {region.name: region.stop - region.start for region in traffic.regions}
@@ -40,11 +43,11 @@ def _used_bytes(model: LaunchModel) -> float:
     for index, name in traffic.tensor_of_step.items():
         requested[name, "store" not in model.steps[index].kind] += model.counters.bytes_requested[index]
     total = 0.0
-    for is_read, touched in ((True, traffic.sectors_read), (False, traffic.sectors_written)):
+    for is_read, share, touched in ((True, 1.0, traffic.sectors_read), (False, written_share, traffic.sectors_written)):
         for name, count in touched.items():
             # several accesses may use a sector together
             used = min(1.0, requested[name, is_read] / (count * SECTOR)) if requested[name, is_read] else 1.0
-            total += min(count * SECTOR * scale, sizes.get(name, count * SECTOR * scale)) * used
+            total += min(count * SECTOR * scale, sizes.get(name, count * SECTOR * scale)) * used * share
     return total
 
 

@@ -104,7 +104,7 @@ class L2Prediction:
     dram_bytes_read: int
     """Expected bytes fetched from device memory; `dram_bytes_read` of the counters is their range."""
     hit_rate: float
-    """Share of the sectors requested by CTAs that do not come from device memory."""
+    """Share of the requests for pairs of sectors, which the L2 fetches together, that do not reach device memory."""
     hit_rate_by_tensor: Mapping[str, float]
     hit_rate_by_source: Mapping[str, float]
     """`file:line` of the kernel's source → the same for its requests."""

@@ -364,7 +364,7 @@ def _with_ideal(value: int | None, ideal: int | None) -> str:
 
 def _hit_rates(l2: L2Prediction) -> str:
     by_tensor = ", ".join(f"{name} {rate:.0%}" for name, rate in l2.hit_rate_by_tensor.items())
-    return f"{l2.hit_rate:.0%} of requested sectors ({by_tensor})"
+    return f"{l2.hit_rate:.0%} of requests for pairs of sectors ({by_tensor})"
 
 
 def _range(value: CounterRange | None, verb: str, expected: int | None, suffix: str) -> str:

@@ -158,6 +158,13 @@ def test_check_memory_stops_after_the_budget_and_decides_nothing(tmp_path: Path)
     assert run(*words, "--budget", "0").exit_code == 2
 
 
+def test_check_memory_says_that_a_file_is_not_checked(tmp_path: Path) -> None:
+    words = ("check-memory", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 1))
+    assert "patch" not in run(*words).stderr
+    checked = run(*words, "--kernel", "changed.py:softmax")
+    assert checked.stderr.endswith(f"of {SOFTMAX} were checked; changed.py is read only for a patch with masks.\n")
+
+
 @pytest.mark.parametrize("suspects", [["y_ptr"], []])
 def test_a_check_whose_later_runs_exceed_the_budget_is_undecided(
     monkeypatch: pytest.MonkeyPatch, suspects: list[str]

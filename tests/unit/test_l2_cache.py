@@ -15,6 +15,8 @@ from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.l2_cache import estimate_l2, lru_misses, schedule_ctas
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_counters import _CounterTotals
+from artifact_inspector.execution.prediction import L2Prediction
+from artifact_inspector.report.prediction import _hit_rates
 
 ROW = 256  # sectors
 
@@ -126,6 +128,18 @@ def swept(rows: int, capacity_rows: float, sweeps: int = 3) -> float:
 def test_a_sweep_is_fetched_once_if_it_fits_and_every_time_if_not() -> None:
     assert swept(20, 64) == 1
     assert swept(60, 64) == 3
+
+
+def test_requests_for_both_halves_of_a_pair_are_a_miss_and_a_hit() -> None:
+    run = launch(1)
+    stream = AccessStream(run, 1 << 20)
+    for half in (0, SECTOR):
+        lanes = np.arange((1 << 20) + half, (1 << 20) + 64 * PAIR, PAIR)[None]
+        stream.add(FootprintAccess(0, np.arange(1), lanes, None, True))
+    estimate = estimate_l2(stream, 1, 1, 1 << 20)
+    assert (estimate.hit_rate, estimate.fetches_per_pair) == (0.5, 1.0)
+    l2 = L2Prediction(0, estimate.hit_rate, {"a": 0.5}, {})
+    assert _hit_rates(l2) == "50% of requests for pairs of sectors (a 50%)"
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, r
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.diagnosis import launch_model
+from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
 from artifact_inspector.execution.timing.candidates import RankingCandidate
@@ -95,6 +96,22 @@ def test_a_copy_takes_as_long_as_both_vendors_data_sheets_say() -> None:
         f"others work in {100 * (price.left_overlap or 0):.0f} → {100 * (price.right_overlap or 0):.0f} % of the cycles."
     )
     assert price.facts == {}
+
+
+def test_the_roofline_of_a_copy_counts_no_writes_that_stay_in_l2() -> None:
+    """An A100 keeps 25/60 of its 40 MiB; the rest, and all that is read, moves at the rate of the prediction."""
+    count = 1 << 24
+    arguments = (f"x_ptr=fp16[{count}]", f"y_ptr=fp16[{count}]", f"n={count}")
+    launch = LaunchRequest((str(count // 512),), dict(map(parse_argument, arguments)))
+    copy = saved("3.6.0/sm_80/copy").artifact
+    candidate = RankingCandidate(copy, launch, copy.constants)
+    model = launch_model.model_launch(candidate, binary_disassembler(find_disassembler(None)))
+    time = model.launch_time
+    assert time is not None
+    moved = 4 * count - (40 << 20) * 25 / 60
+    rate = time.gpu.dram_bytes_per_cycle * time.gpu.timing.dram_share
+    assert roofline_cycles(model, time) == pytest.approx(moved / rate, rel=1e-3)
+    assert roofline_cycles(model, time) <= time.score(model.sample)
 
 
 def test_facts_of_amd_kernels_have_prices() -> None:
