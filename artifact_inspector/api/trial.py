@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.change_effect import EffectReport
+
+OF_CACHE = "launch code is not read: options and constants are the cache's; change them with --with, or capture again"
 
 
 def try_change(
@@ -65,6 +68,9 @@ def try_change(
     old_state: KernelState | Cache
     cache_location = None if against is None else _parse_cache(against)
     target_names, record_hash = list(targets), None
+    if cache_location is not None and len(target_names) > 1:  # the options on record differ between targets
+        each = partial(try_change, request, against=against, changed=changed, out=out, launch=launch, **settings)
+        return [report for name in target_names for report in each([name])]
     if cache_location is not None:
         request, target_names, record_hash = complete_request(
             request, target_names, open_cache(cache_location[0]), cache_location[1]
@@ -178,6 +184,8 @@ def _compare_entries(
     name = f"{new_entry.display_name} for {row.target}{config}"
     entries = tuple(entry_directory(entry) for entry in (old_entry, new_entry))
     reach = find_reach(old_entry, new_entry, inspect_artifact)
+    if roots and reach.reached is False:
+        reach = replace(reach, notes=(*reach.notes, OF_CACHE))
     request, price = None, None
     try:
         request = (launch or find_pair_launch(old_entry, new_entry, roots)) if reach.reached else None

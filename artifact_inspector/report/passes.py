@@ -13,6 +13,7 @@ from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
 from artifact_inspector.report.fact_groups import describe_groups
+from artifact_inspector.report.phrases import join_words
 from artifact_inspector.vocabulary.fact import Sign, Value
 
 MAX_VALUE_LENGTH = 110
@@ -189,8 +190,16 @@ def describe_release_facts(bisection: Bisection, facts: ReleaseFacts) -> Iterato
         if headline is None:
             listed = ", ".join(dict.fromkeys(fact.title for fact in differing[:MAX_EXCEPTIONS]))
             more = f" and {len(differing) - MAX_EXCEPTIONS} more" if len(differing) > MAX_EXCEPTIONS else ""
+            if (compiled[0].triton, compiled[-1].triton) != (older, newer):
+                subject += f", Triton {compiled[0].triton} to {compiled[-1].triton}"
             yield f"{subject}: no fact differs between Triton {older} and {newer} except {listed}{more}."
-            yield "None of these is better or worse by itself."
+            titles = {sign: [fact.title for fact in differing if fact.direction is sign] for sign in Sign}
+            signed = [
+                f"{sign.capitalize()}, but not decisive: {join_words(titles[sign])}."
+                for sign in (Sign.WORSE, Sign.BETTER)
+                if titles[sign]
+            ]
+            yield " ".join(signed) or "None of these is better or worse by itself."
         else:
             yield f"{subject}, Triton {older} to {newer}: {headline.sentence}"
         for sign, texts in describe_groups(differing):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from saved import saved
 
 from artifact_inspector.comparison.release_facts import ReleaseFacts
+from artifact_inspector.files.cache import MemoryFile
+from artifact_inspector.files.reader import read_file
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference, ReleaseResult
 from artifact_inspector.report.passes import describe_release_facts
 from artifact_inspector.vocabulary.fact import Sign
@@ -50,6 +54,19 @@ def test_the_first_line_is_the_cause(facts: ReleaseFacts) -> None:
     lines = describe(facts, "1", "3")
     assert lines[0].startswith("k on sm_80, Triton 1 to 3: Better: fewer barriers (7 → 5)")
     assert lines[1] == "Better"
+
+
+def test_signed_facts_that_do_not_decide_are_named_with_their_sign() -> None:
+    facts = ReleaseFacts()
+    artifact = saved("3.6.0/sm_80/layer_norm").artifact
+    text = read_file(artifact, "ptx").replace(b"ret;", b"mov.u32 %r1, %r1;\n\tret;")
+    longer = replace(artifact, files={**artifact.files, "ptx": MemoryFile("k.ptx", text)})
+    for release, entry in (("1", artifact), ("2", longer), ("3", longer)):
+        facts.read_values(release, entry)
+    bisection = Bisection("k", "sm_80", (), tuple(ReleaseResult(x, {}, None) for x in "123"), ("1", "2"), ())
+    lines = list(describe_release_facts(bisection, facts))
+    assert lines[0].startswith("k on sm_80, Triton 1 to 3: no fact differs between Triton 1 and 2 except ")
+    assert lines[1:3] == ["Worse, but not decisive: instructions at assembly.", "Worse"]
 
 
 def test_neutral_facts_are_exceptions_and_never_the_same() -> None:

@@ -8,10 +8,11 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from saved import FIXTURES
@@ -19,10 +20,11 @@ from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
 from artifact_inspector.api import trial
-from artifact_inspector.compiling.ask.compile import older_kernel_state
+from artifact_inspector.compiling.ask.compile import KernelState, older_kernel_state
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import parse_target
 
 pytestmark = pytest.mark.skipif(
@@ -99,7 +101,9 @@ def against(place: Path | str) -> Result:
 
 @pytest.mark.usefixtures("made")
 def test_a_cache_is_asked_for_the_kernel_of_the_same_name_and_target() -> None:
-    assert against(SAVED / "sm_80").exit_code == 0
+    same = against(SAVED / "sm_80")
+    assert same.exit_code == 0
+    assert "launch code is not read" in same.stdout
     assert against(f"{SAVED}/sm_80:masked").exit_code == 0
     other = against(SAVED / "sm_75")
     assert other.exit_code == 2
@@ -113,6 +117,25 @@ def test_of_several_kernels_of_one_name_that_of_the_same_form_is_meant(tmp_path:
     several = against(tmp_path)
     assert several.exit_code == 2
     assert "Give one as CACHE:HASH" in several.stderr
+
+
+def test_each_target_takes_its_own_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[tuple[str, object]] = []
+
+    def compile_states(states: Sequence[KernelState], targets: Sequence[str], *_: object, **__: object) -> object:
+        requests.append((targets[0], states[-1].request.options["arch"]))
+        place = SAVED / targets[0] / "matmul_grouped"
+        return [[CompileResult("matmul_grouped", parse_target(targets[0]), 0.1, place, None)]]
+
+    def recorded_compile(entry: Artifact) -> object:
+        return SimpleNamespace(types={}, constants={}, options={"arch": str(entry.target)})
+
+    monkeypatch.setattr(trial, "compile_states", compile_states)
+    monkeypatch.setattr(trial, "recorded_compile", recorded_compile)
+    (name,) = {entry.display_name for entry in open_cache(SAVED / "sm_80" / "matmul_grouped").entries}
+    reports = trial.try_change(KernelRequest(f"k.py:{name}"), ["sm_80", "gfx942"], str(SAVED))
+    assert [report.reach.reached for report in reports] == [False, False]
+    assert requests == [("sm_80", "sm_80"), ("gfx942", "gfx942")]
 
 
 def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResult]) -> None:
