@@ -65,7 +65,6 @@ def try_change(
     file = Path(request.kernel_path.rpartition(":")[0] or request.kernel_path)
     if against is None and file.suffix == ".py" and not file.expanduser().is_file():
         raise UsageError(f"{file} does not exist.", "Name a kernel as FILE.py:KERNEL.")
-    old_state: KernelState | Cache
     cache_location = None if against is None else _parse_cache(against)
     target_names, record_hash = list(targets), None
     if cache_location is not None and len(target_names) > 1:  # the options on record differ between targets
@@ -79,15 +78,13 @@ def try_change(
         raise UsageError("No GPU to compile for.", "Give one: --target sm_80, --target gfx942 ...")
     new_state = KernelState(replace(request, overrides={**request.overrides, **(changed or {})}), "as it is")
     label = against or ("the same without" if changed else "HEAD")
-    if against is None and changed:
-        old_state = KernelState(request, label)
-    else:
+    old_state: KernelState | Cache = KernelState(request, label)
+    if against is not None or not changed:
         old_state = older_kernel_state(request, label) if cache_location is None else open_cache(cache_location[0])
     states = (old_state, new_state) if isinstance(old_state, KernelState) else (new_state,)
     with ThreadPoolExecutor(1) as executor:
         compiling = executor.submit(compile_states, states, target_names, out, **settings)
-        # import the comparison while the compilers run
-        import_module("artifact_inspector.comparison.reach")
+        import_module("artifact_inspector.comparison.reach")  # while the compilers run
         results_by_state = compiling.result()
     rows = results_by_state[-1]
     for row in rows:

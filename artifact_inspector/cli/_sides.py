@@ -82,7 +82,7 @@ def compare_sides(
     always: bool,
     scheduler: str | None = None,
     stores: bool = False,
-    pairs_by_name: bool = False,
+    by_name: bool = False,
 ) -> Corpus:
     """The comparison of all pairs of kernels.
 
@@ -91,7 +91,7 @@ def compare_sides(
         scheduler: of Dask, whose workers read the kernels into the result cache first.
         always: also read the facts of kernels whose texts are the same.
         stores: keep what is compared in the result cache; changes then have no `pair`.
-        pairs_by_name: also pair kernels that only share name and target; always so for named kernels.
+        by_name: also pair kernels that only share name and target; always so for named kernels.
 
     Raises:
         UsageError: kernels are named, but there is no pair, or a name fits several.
@@ -110,7 +110,7 @@ def compare_sides(
             across=axes,
             progress=advance,
             is_one_pair=sides.is_pair,
-            pairs_by_name=pairs_by_name or sides.is_named,
+            pairs_by_name=by_name or sides.is_named,
             always=always,
             find_program=read_program if store is None else store.find_program,
             compare=None if store is None else store.compare,

@@ -95,9 +95,8 @@ def regress(
         sides = select_sides(a, b, left or [], right or [], parse_filters(target or []))
         roots = [parse_cache_selector(side).directory for side in (a, b or a)]
     stores = not (sides.is_pair or prices or why or launch)
-    axes = parse_axes(across or [])
     corpus = compare_sides(
-        sides, axes, None, always=sides.is_pair, scheduler=scheduler, stores=stores, pairs_by_name=True
+        sides, parse_axes(across or []), None, always=sides.is_pair, scheduler=scheduler, stores=stores, by_name=True
     )
     with limit_times(budget, is_needed=prices or why or launch is not None):
         predict = _make_predictor(corpus, roots, launch, modelled_product(None, target), prices=prices)
@@ -106,13 +105,9 @@ def regress(
             from artifact_inspector.cli._budget import budget_seconds
 
             seconds = WHY_SECONDS if budget is None else budget_seconds(budget)
-            outcomes = [
-                _explain(outcome, roots, launch, a if b is None else None, seconds)
-                if index < MOST_EXPLAINED
-                else outcome
-                for index, outcome in enumerate(regressions.outcomes)
-            ]
-            regressions = replace(regressions, outcomes=tuple(outcomes))
+            worst, others = regressions.outcomes[:MOST_EXPLAINED], regressions.outcomes[MOST_EXPLAINED:]
+            explained = [_explain(outcome, roots, launch, a if b is None else None, seconds) for outcome in worst]
+            regressions = replace(regressions, outcomes=(*explained, *others))
     if json:
         print_json(regress_document(regressions))
     else:

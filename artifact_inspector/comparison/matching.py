@@ -175,17 +175,11 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
 
 def pair_by_name(matching: Matching) -> Matching:
     """Pairs a kernel whose types or configuration changed, if each side has one left of that name and target."""
-    pairs, left, right = list(matching.pairs), [*matching.left], [*matching.right]
-    for entry in matching.left:
-        namesakes = [
-            [x for x in side if (x.artifact.display_name, x.target) == (entry.artifact.display_name, entry.target)]
-            for side in (matching.left, matching.right)
-        ]
-        if [len(side) for side in namesakes] == [1, 1]:
-            pairs.append((entry, namesakes[1][0]))
-            left.remove(entry)
-            right.remove(namesakes[1][0])
-    return replace(matching, pairs=tuple(pairs), left=tuple(left), right=tuple(right))
+    groups = _groups(matching.left, matching.right, lambda x: (x.artifact.display_name, x.target))
+    pairs = [(group.left[0], group.right[0]) for group in groups if len(group.left) == len(group.right) == 1]
+    done = {id(x) for pair in pairs for x in pair}
+    left, right = (tuple(x for x in side if id(x) not in done) for side in (matching.left, matching.right))
+    return replace(matching, pairs=(*matching.pairs, *pairs), left=left, right=right)
 
 
 def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:

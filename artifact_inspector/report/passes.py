@@ -194,12 +194,9 @@ def describe_release_facts(bisection: Bisection, facts: ReleaseFacts) -> Iterato
                 subject += f", Triton {compiled[0].triton} to {compiled[-1].triton}"
             yield f"{subject}: no fact differs between Triton {older} and {newer} except {listed}{more}."
             titles = {sign: [fact.title for fact in differing if fact.direction is sign] for sign in Sign}
-            signed = [
-                f"{sign.capitalize()}, but not decisive: {join_words(titles[sign])}."
-                for sign in (Sign.WORSE, Sign.BETTER)
-                if titles[sign]
-            ]
-            yield " ".join(signed) or "None of these is better or worse by itself."
+            signed = [sign for sign in (Sign.WORSE, Sign.BETTER) if titles[sign]]
+            named = [f"{sign.capitalize()}, but not decisive: {join_words(titles[sign])}." for sign in signed]
+            yield " ".join(named) or "None of these is better or worse by itself."
         else:
             yield f"{subject}, Triton {older} to {newer}: {headline.sentence}"
         for sign, texts in describe_groups(differing):
