@@ -36,8 +36,8 @@ _OF_ONE_VENDOR = frozenset(
     {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS}
 )
 """Categories whose figures of two vendors do not compare: other instructions, registers and limits."""
-_OF_ONE_TILE = frozenset({Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS})
-"""Categories whose figures grow with the work of a CTA."""
+_OF_ONE_TILE = _OF_ONE_VENDOR - {Category.SHARED}
+"""Categories whose figures grow with the work of a CTA, or of a thread."""
 _OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
 _ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS}
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
@@ -285,10 +285,10 @@ def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Loops decide: beside one, straight-line code has only its first and last loads.
 
-    Without a pipeline, machine code decides: ptxas orders the loads of PTX again. Between vendors, pipelines decide.
+    Without one, machine code decides: ptxas orders the loads of PTX again. Between vendors or tiles, pipelines decide.
     """
     kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
-    if kinds == (None, None) and (sides.has_ptx or not sides.is_one_vendor):
+    if kinds == (None, None) and (sides.has_ptx or not (sides.is_one_vendor and sides.has_one_tile)):
         return Sign.NEUTRAL
     suffix = f".verdict.{sides.last_step}"
     has_loop = any(
@@ -359,7 +359,7 @@ def _count_accesses(keys: Sequence[str], sides: _Sides) -> tuple[int, int]:
 def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """Findings that appear are worse, findings that vanish better; an exchange of some is neutral.
 
-    Between vendors, widths decide on accesses, not how many there are. Where neither pipelines a loop, findings on the
+    Between vendors or tiles, widths decide on accesses, not counts. Where neither pipelines a loop, findings on the
     order are neutral: PTX does not show all waits. A finding on occupancy does not outweigh a share that is not worse.
     """
     if not isinstance(fact.left, tuple) or not isinstance(fact.right, tuple):
@@ -367,6 +367,7 @@ def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     suffix = f".{region_facts.pipeline_kind.key}"
     has_pipeline = any(key.endswith(suffix) for values in (sides.left, sides.right) for key in values)
     ignored = set() if sides.is_one_vendor else ON_ACCESS if has_pipeline else ON_ACCESS | _ON_ORDER
+    ignored |= set() if sides.has_one_tile else ON_ACCESS
     shares = sides.value_pair(kernel_facts.occupancy_share.key)
     left, right = set(fact.left) - ignored, set(fact.right) - ignored
     if isinstance(shares[0], int | float) and isinstance(shares[1], int | float):  # the share itself decides

@@ -13,7 +13,7 @@ from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.likeness import BINARY, Likeness
-from artifact_inspector.comparison.matching import Axis
+from artifact_inspector.comparison.matching import Axis, Facet
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.reach import ComparedFile, Reach
 from artifact_inspector.facts.kernel import KernelFacts
@@ -108,6 +108,9 @@ def describe_effect(reach: Reach) -> str:
     lead = "The launch changed"
     if first_difference is not None:
         lead = f"The code changed (from {first_difference.suffix.upper()} on)"
+    change = reach.change
+    if change is not None and not change.sentence and any(x.facet == Facet.TILES for x in change.differences):
+        lead = f"Changed, better or worse unknown, since the tiles differ: {lead[0].lower()}{lead[1:]}"
     effects = list_effects(reach)
     more = [f"and {len(effects) - MAX_EFFECTS} more"] if len(effects) > MAX_EFFECTS else []
     return f"{lead}: {', '.join([*effects[:MAX_EFFECTS], *more]) or 'no reported fact differs'}."

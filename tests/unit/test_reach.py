@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES, saved
 
+from artifact_inspector.comparison.corpus import compare_candidates
 from artifact_inspector.comparison.likeness import Likeness
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet
 from artifact_inspector.comparison.reach import Reach, find_reach
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
@@ -66,6 +68,18 @@ def test_a_change_that_the_compiler_undoes_names_the_stage_from_which_on_all_is_
     assert found.first_difference is not None
     assert found.first_difference.suffix == "ttir"
     assert describe_effect(found) == "No change: TTGIR and all later stages are identical."
+
+
+def test_another_tile_is_neither_better_nor_worse_where_nothing_decides() -> None:
+    found = reach(FIXTURES / NVIDIA, FIXTURES / NVIDIA)
+    change = compare_candidates(
+        Candidate(entry(FIXTURES / NVIDIA)), Candidate(entry(FIXTURES / NVIDIA)), inspect_artifact
+    )
+    tiles = Difference(Axis.CONFIG, Facet.TILES, ("load 256",), ("load 1024",))
+    unknown = replace(found, launch=("shared",), change=replace(change, differences=(tiles,)))
+    assert describe_effect(unknown).startswith(
+        "Changed, better or worse unknown, since the tiles differ: the launch changed"
+    )
 
 
 def test_other_code_is_told_with_the_facts_that_differ() -> None:

@@ -167,6 +167,22 @@ def test_a_larger_tile_does_more_work() -> None:
     assert sign_of("instructions.assembly", left, right) is Sign.NEUTRAL
 
 
+@pytest.mark.parametrize(
+    ("key", "old", "new", "expected"),
+    [
+        ("registers", 16, 22, Sign.NEUTRAL),
+        ("findings", (), ("AI006",), Sign.NEUTRAL),  # more loads of the same width
+        ("findings", (), ("AI002",), Sign.WORSE),
+        ("loop1.in_flight.bytes", 1024, 4096, Sign.NEUTRAL),
+        ("loads.widths", ("16 ×2",), ("4 ×16",), Sign.WORSE),
+        ("spills", 0, 64, Sign.WORSE),
+    ],
+)
+def test_counts_of_another_tile_decide_nothing(key: str, old: Value, new: Value, expected: Sign) -> None:
+    left, right = Kernel({key: old, **PIPELINED}, MI300X), Kernel({key: new, **PIPELINED}, MI300X, tile="dot 128×64×32")
+    assert sign_of(key, left, right) is expected
+
+
 def test_an_unrolled_loop_has_not_lost_the_matrix_unit() -> None:
     left = Kernel({"loop1.mma": MMA16, "count.matrix": 16, **PIPELINED})
     right = Kernel({"count.matrix": 64, "loop1.verdict.assembly": "unrolled"}, MI300X)
