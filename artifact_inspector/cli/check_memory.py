@@ -74,21 +74,19 @@ def check_memory(
     with ExitStack() as stack:
         options.require_format(format, FORMATS)
         program: list[str] | None = ctx.meta.get(_PROGRAM)
-        failed: list[MemoryReport] = []
+        reports: list[MemoryReport] = []
         if program is not None:
             if cache is not None:
                 raise UsageError(f"Both a cache ({cache}) and a program are given.", "Give one of them.")
             limits = {"triton": triton, "launches": most_launches, "seconds": seconds, "interprets": values}
-            cache, failed = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
+            cache, reports = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
         selected = target if program is None else None
-        reports = (
-            []
-            if cache is None
-            else _check(cache, name, selected, launches, budget, kernel, compares_values=values, searches_sizes=sizes)
-        )
-        _print([*reports, *failed], format)
+        checks = {"compares_values": values, "searches_sizes": sizes}
+        if cache is not None:
+            reports = _check(cache, name, selected, launches, budget, kernel, **checks) + reports
+        _print(reports, format)
 
 
 def _capture(
@@ -171,8 +169,7 @@ def _check(
 
     reports = [with_mask_patch(*one, kernel, disassemble) for one in zip(pairs, reports, strict=True)]
     if not any(report.patch for report in reports):
-        file = kernel.rpartition(":")[0]
-        write_line(f"The kernels of {path} were checked; {file} is read only for a patch with masks.", sys.stderr)
+        write_line(f"The kernels of {path} were checked; {kernel} is read only for a patch.", sys.stderr)
     return reports
 
 

@@ -162,7 +162,7 @@ def test_check_memory_says_that_a_file_is_not_checked(tmp_path: Path) -> None:
     words = ("check-memory", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 1))
     assert "patch" not in run(*words).stderr
     checked = run(*words, "--kernel", "changed.py:softmax")
-    assert checked.stderr.endswith(f"of {SOFTMAX} were checked; changed.py is read only for a patch with masks.\n")
+    assert checked.stderr.endswith(f"of {SOFTMAX} were checked; changed.py:softmax is read only for a patch.\n")
 
 
 @pytest.mark.parametrize("suspects", [["y_ptr"], []])
