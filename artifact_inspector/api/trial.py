@@ -69,7 +69,7 @@ def try_change(
     target_names, record_hash = list(targets), None
     if cache_location is not None and len(target_names) > 1:  # the options on record differ between targets
         each = partial(try_change, request, against=against, changed=changed, out=out, launch=launch, **settings)
-        return [report for name in target_names for report in each([name])]
+        return [report for name in target_names for report in each(targets=[name])]
     if cache_location is not None:
         request, target_names, record_hash = complete_request(
             request, target_names, open_cache(cache_location[0]), cache_location[1]
