@@ -36,8 +36,8 @@ _OF_ONE_VENDOR = frozenset(
     {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS}
 )
 """Categories whose figures of two vendors do not compare: other instructions, registers and limits."""
-_OF_ONE_TILE = _OF_ONE_VENDOR - {Category.SHARED}
-"""Categories whose figures grow with the work of a CTA, or of a thread."""
+_OF_ONE_TILE = _OF_ONE_VENDOR | SYNCHRONISATION | {Category.IN_FLIGHT}
+"""Categories of amounts per thread or CTA, which grow with its work."""
 _OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
 _ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS}
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
@@ -285,10 +285,10 @@ def _sign_kind(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Loops decide: beside one, straight-line code has only its first and last loads.
 
-    Without one, machine code decides: ptxas orders the loads of PTX again. Between vendors or tiles, pipelines decide.
+    Without a pipeline, machine code decides: ptxas orders the loads of PTX again. Between vendors, pipelines decide.
     """
     kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
-    if kinds == (None, None) and (sides.has_ptx or not (sides.is_one_vendor and sides.has_one_tile)):
+    if kinds == (None, None) and (sides.has_ptx or not sides.is_one_vendor):
         return Sign.NEUTRAL
     suffix = f".verdict.{sides.last_step}"
     has_loop = any(

@@ -174,6 +174,8 @@ def test_a_larger_tile_does_more_work() -> None:
         ("findings", (), ("AI006",), Sign.NEUTRAL),  # more loads of the same width
         ("findings", (), ("AI002",), Sign.WORSE),
         ("loop1.in_flight.bytes", 1024, 4096, Sign.NEUTRAL),
+        ("shared.reduction across warps", 16, 8, Sign.NEUTRAL),
+        ("count.barrier", 2, 0, Sign.NEUTRAL),
         ("loads.widths", ("16 ×2",), ("4 ×16",), Sign.WORSE),
         ("spills", 0, 64, Sign.WORSE),
     ],
