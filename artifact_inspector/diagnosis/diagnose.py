@@ -117,16 +117,14 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
-    launch_time, microseconds = model.launch_time, microseconds_of(model)
-    roofline_microseconds = (
-        None if launch_time is None else launch_time.microseconds(model.sample, roofline_cycles(model, launch_time))
-    )
+    microseconds = microseconds_of(model)
+    roofline_microseconds, with_all_writes = _roofline_microseconds(model)
     efficiency = min(1.0, (roofline_microseconds or 0.0) / (microseconds or 1.0))
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
     is_large = any(one.weight >= LEAST_SHARE for one in ordered)
     near = (roofline or 0.0) / (cycles or 1.0)
     if not is_large and near < 1 - NEAR_ROOFLINE:
-        near = efficiency  # with the device memory and the clock of this launch
+        near = min(1.0, (with_all_writes or 0.0) / (microseconds or 1.0))  # with the memory and clock of this launch
     notes = model.sample.launch.notes
     if time is not None and model.is_amd:
         notes += ("times are predicted from AMD's documented rates, and were not compared with a GPU",)
@@ -157,6 +155,14 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         summary=summary,
         notes=notes,
     )
+
+
+def _roofline_microseconds(model: LaunchModel) -> tuple[float | None, float | None]:
+    """The roofline without the writes that stay in L2; and with them, as the distance from it was set."""
+    if (time := model.launch_time) is None:
+        return None, None
+    least, most = (roofline_cycles(model, time, share) for share in (time.traffic.written_share, 1.0))
+    return time.microseconds(model.sample, least), time.microseconds(model.sample, most)
 
 
 def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> str:

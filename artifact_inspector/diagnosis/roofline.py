@@ -24,18 +24,15 @@ _RATE_OF_LOADED = {"f16": "f16", "bf16": "f16", "i8": "i8"}
 """The same of loaded elements that a wider dot multiplies: it could multiply them as they are."""
 
 
-def roofline_cycles(model: LaunchModel, time: TimeModel) -> float:
+def roofline_cycles(model: LaunchModel, time: TimeModel, written_share: float = 1.0) -> float:
     """The larger of memory time and product time, in cycles; memory at its sustained rate."""
     gpu = time.gpu
-    memory = _used_bytes(model, time.traffic.written_share) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
+    memory = _used_bytes(model, written_share) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
     return max(memory, _product_cycles(model, time))
 
 
 def _used_bytes(model: LaunchModel, written_share: float) -> float:
-    """Distinct bytes that device memory must move: distinct sectors, as far as lanes request their bytes.
-
-    Of the written ones, the share that leaves the L2 before the launch ends.
-    """
+    """Distinct bytes that the launch uses: sectors as far as lanes request their bytes, and a share of the written."""
     sample, traffic = model.sample, model.traffic
     scale = sample.launch.ctas / len(sample.ctas)
     sizes = {region.name: region.stop - region.start for region in traffic.regions}

@@ -16,8 +16,7 @@ from artifact_inspector.api import pair_prices
 from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
-from artifact_inspector.diagnosis import launch_model
-from artifact_inspector.diagnosis.roofline import roofline_cycles
+from artifact_inspector.diagnosis import diagnose, launch_model
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
 from artifact_inspector.execution.timing.candidates import RankingCandidate
@@ -110,8 +109,9 @@ def test_the_roofline_of_a_copy_counts_no_writes_that_stay_in_l2() -> None:
     assert time is not None
     moved = 4 * count - (40 << 20) * 25 / 60
     rate = time.gpu.dram_bytes_per_cycle * time.gpu.timing.dram_share
-    assert roofline_cycles(model, time) == pytest.approx(moved / rate, rel=1e-3)
-    assert roofline_cycles(model, time) <= time.score(model.sample)
+    roofline = time.microseconds(model.sample, moved / rate)
+    assert diagnose.describe(model, []).roofline_microseconds == pytest.approx(roofline, rel=1e-3)
+    assert roofline <= (diagnose.microseconds_of(model) or 0)
 
 
 def test_facts_of_amd_kernels_have_prices() -> None:
