@@ -201,7 +201,9 @@ def test_every_command_with_json_is_checked_here() -> None:
 
 
 @pytest.mark.usefixtures("no_compiler")
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.long if n % 2 else []) for n, name in enumerate(COMMANDS)]
+)
 def test_a_command_prints_the_document_of_its_schema(command: str) -> None:
     name, arguments = COMMANDS[command]
     code, document = answer(*arguments)
@@ -275,7 +277,9 @@ def test_nothing_else_is_shipped() -> None:
     assert {path.name for path in SHIPPED.iterdir()} == {f"{name}.schema.json" for name in DOCUMENTS}
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if n % 3 else []) for n, name in enumerate(DOCUMENTS)]
+)
 def test_a_schema_is_one_and_the_command_prints_it(name: str) -> None:
     result = CliRunner().invoke(cli.app, ["--json-schema", name])
     schema = json.loads(result.stdout)

@@ -97,6 +97,7 @@ def test_a_heading_sorts_by_its_column_and_says_so(window: Browser, listed: Path
     assert [int(text) for text in window.texts(f"tbody td:nth-child({heading + 1})")] == shared[::-1]
 
 
+@pytest.mark.long
 def test_rows_stand_in_groups_that_close(window: Browser, listed: Path) -> None:
     window.open(listed, "#group=verdict")
     groups = window.texts("tr.group th")

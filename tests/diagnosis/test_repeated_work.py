@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.cause import CauseKind
@@ -18,6 +20,7 @@ from artifact_inspector.hardware.targets import parse_target
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "3.6.0"
 
 
+@pytest.mark.long
 def test_both_partitions_store_the_whole_tile() -> None:
     (entry,) = select_kernels(open_cache(FIXTURES), "tma_warp_specialized", [parse_target("sm_90")])
     disassemble = make_disassembler([entry], None, sass=True)

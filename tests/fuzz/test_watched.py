@@ -65,6 +65,7 @@ def test_nothing_of_a_cache_is_run_and_nothing_is_written_but_the_index(cache: P
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == before
 
 
+@pytest.mark.long
 def test_the_hook_hears_what_it_is_for(cache: Path) -> None:
     _, log = log_of(cache, "report", ".", "-o", str(cache.parent / "page.html"), "--no-index")
     assert any(line.startswith("write ") and str(cache.parent / ".writing-") in line for line in log)

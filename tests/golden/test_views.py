@@ -238,7 +238,9 @@ def file_of(view: str) -> Path:
     return FOLDER / f"{view.replace('/', '-').replace(' ', '_')}.json"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "view", [pytest.param(view, marks=pytest.mark.long if view.startswith("held ") else []) for view in VIEWS]
+)
 def test_a_view_of_saved_kernels_is_what_it_was(view: str, request: pytest.FixtureRequest) -> None:
     hold(file_of(view), VIEWS[view](), request)
 

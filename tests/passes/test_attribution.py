@@ -136,6 +136,7 @@ def said(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -189,6 +190,7 @@ def test_a_matrix_ends_with_a_line_for_each_form(monkeypatch: pytest.MonkeyPatch
     assert line.endswith(": no pass changed it") or "Reorder" in line
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("traced")
 def test_the_picture_of_two_kernels_names_the_pass_and_is_alone_on_standard_output(tmp_path: Path) -> None:
     command = ["diff", f"{FIXTURES}/3.2.0:gemv_splitk", "--left", "sm_75", "--right", "gfx90a", "--passes"]

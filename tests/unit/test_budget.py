@@ -56,6 +56,7 @@ def test_the_next_command_after_a_ranking_shows_its_first_kernel(tmp_path: Path)
     assert "softmax" in following.stdout
 
 
+@pytest.mark.long
 def test_launches_beyond_the_budget_are_not_simulated_and_counted(tmp_path: Path) -> None:
     words = ("predict", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 5))
     complete = json.loads(run(*words, "--json").stdout)
@@ -71,6 +72,7 @@ def test_launches_beyond_the_budget_are_not_simulated_and_counted(tmp_path: Path
     assert "--budget raises it" in " ".join(run(*words, "--budget", "0.000001").stdout.split())
 
 
+@pytest.mark.long
 def test_a_large_budget_changes_nothing(tmp_path: Path) -> None:
     words = ("predict", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 2), "--json")
     assert run(*words, "--budget", "1000").stdout == run(*words).stdout
@@ -91,6 +93,7 @@ def test_a_budget_is_positive(seconds: str) -> None:
     assert (budget_seconds("90s"), budget_seconds("2m"), budget_seconds("45")) == (90, 120, 45)
 
 
+@pytest.mark.long
 def test_processes_share_a_budget() -> None:
     def work(number: int) -> bool:
         end = time.process_time() + 0.2
@@ -145,6 +148,7 @@ def test_a_simulation_stops_where_a_process_takes_too_much_memory(
     assert len(reasons) >= 2
 
 
+@pytest.mark.long
 def test_check_memory_stops_after_the_budget_and_decides_nothing(tmp_path: Path) -> None:
     words = ("check-memory", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 3), "--json")
     complete = run(*words)

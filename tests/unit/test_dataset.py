@@ -56,6 +56,7 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_archive", [False, True])
 def test_a_directory_of_parts_has_the_rows_of_one_file(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_archive: bool

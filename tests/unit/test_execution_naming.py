@@ -99,6 +99,7 @@ def test_arguments_that_cannot_stand_there_are_refused() -> None:
         prediction("3.2.0/gfx942/gemv_splitk", {**GEMV, "more": Tensor((8,), "fp32")}, 8, 8)
 
 
+@pytest.mark.long
 def test_a_constant_amid_the_arguments_is_taken_for_none_of_them() -> None:
     given = {"a_ptr": GEMV["a_ptr"], "TURNS": 3, **GEMV}
     with pytest.raises(UsageError, match=r"Missing arguments of .*arg0") as refused:

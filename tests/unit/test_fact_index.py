@@ -458,7 +458,13 @@ def test_a_kept_document_follows_directories_and_encodings(
         assert json.loads(kept[0])["kernels"][0]["directory"] == rename
 
 
-@pytest.mark.parametrize("words", ["", "findings", "matrix", "baseline", "diff", "check", "--json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("", "diff", "--json"),
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("findings", "matrix", "baseline", "check")),
+    ],
+)
 def test_a_second_run_of_a_command_reads_no_kernel(
     words: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Counter[str]
 ) -> None:

@@ -69,7 +69,9 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @needs_linux
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.long) for one in (signal.SIGHUP, signal.SIGTERM))]
+)
 @pytest.mark.parametrize("pool", POOLS)
 def test_workers_end_with_their_parent(tmp_path: Path, pool: str, number: signal.Signals) -> None:
     fixtures = str(Path(__file__).parents[2] / "fixtures" / "3.6.0" / "sm_80")

@@ -79,6 +79,7 @@ def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[Kernel
     assert left == f"Not shown: 27 more names with {rest} kernels"
 
 
+@pytest.mark.long
 def test_zero_lists_every_kernel(cache: Cache, kernels: list[KernelFacts]) -> None:
     lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False, limit=0), width=160)
     assert sum(line.startswith("matmul_kernel ") for line in lines) == 10
