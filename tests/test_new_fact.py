@@ -118,11 +118,13 @@ def test_the_schema_describes_it_by_its_type_and_unit(after: dict[str, Any]) -> 
     assert facts[r"^.+[.]shuffles$"] == {"type": "integer", "description": "shuffles, in the code"}
 
 
+@pytest.mark.long
 def test_the_page_of_a_kernel_lists_it(after: dict[str, Any], shuffles: int) -> None:
     lines = [line.split() for line in after["story"].splitlines() if line.split()[:1] == ["shuffles"]]
     assert ["shuffles", str(shuffles), "in", "the", "code"] in lines
 
 
+@pytest.mark.long
 def test_a_comparison_has_it(after: dict[str, Any]) -> None:
     facts = [fact for fact in after["diff_json"]["facts"] if fact["key"].endswith(".shuffles")]
     assert facts
@@ -130,12 +132,14 @@ def test_a_comparison_has_it(after: dict[str, Any]) -> None:
     assert "shuffles" in after["diff"]
 
 
+@pytest.mark.long
 def test_the_matrix_has_a_column_for_it(after: dict[str, Any]) -> None:
     figures = [form["figures"]["shuffles"] for form in after["matrix_json"]["variants"]]
     assert any(figures)
     assert "shfl" in after["matrix"]
 
 
+@pytest.mark.long
 def test_records_pages_and_servers_have_it(after: dict[str, Any], shuffles: int) -> None:
     assert sum(row["shuffles"] for row in after["records"] if row["stage"] == "ptx") == shuffles
     assert all("shuffles" in row for row in after["records"])

@@ -166,6 +166,7 @@ def test_an_event_of_the_timeline_leads_to_its_line(window: Browser, matmul: Pat
     assert lines_lit(window, "matmul_grouped.py")
 
 
+@pytest.mark.long
 def test_a_loop_is_looked_at_on_its_own(window: Browser, matmul: Path) -> None:
     window.open(matmul, "#zoom-timeline=loop%4081")
     shown = window.run(

@@ -164,6 +164,7 @@ def test_less_shared_memory_than_the_allocations_need_is_said() -> None:
     ]
 
 
+@pytest.mark.long
 def test_no_saved_kernel_contradicts_itself() -> None:
     assert [kernel.path for kernel in saved_kernels() if kernel.facts.contradictions] == []
 

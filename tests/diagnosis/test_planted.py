@@ -82,6 +82,7 @@ def _check_pair(name: str, target: str, directory: Path, source: Any = pairs) ->
     assert twin.causes[0].kind.value not in expected if twin.causes else True, twin.summary
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_planted_problem_is_named_first(name: str, tmp_path: Path) -> None:
     _check_pair(name, "sm_90", tmp_path)

@@ -70,7 +70,7 @@ def test_a_number_with_two_points_is_a_text() -> None:
     assert parse_statement("FADD R1, R2, 1.5.H0").operands[-1].float_value == 1.5
 
 
-@pytest.mark.parametrize("suffix", ["amdgcn", "sass"])
+@pytest.mark.parametrize("suffix", [pytest.param("amdgcn", marks=pytest.mark.long), "sass"])
 def test_damaged_code_is_run_on_paper_or_refused(suffix: str) -> None:
     assert {run_on_paper(suffix, number) for number in range(4)} <= {"run", "refused"}
 

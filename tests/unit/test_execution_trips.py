@@ -294,7 +294,7 @@ def order_of(ran: Ran, cta: int) -> list[tuple[int, ...]]:
     return sorted(map(tuple, rows.tolist()))
 
 
-@pytest.mark.parametrize("ctas", [2, MANY])
+@pytest.mark.parametrize("ctas", [2, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("body", [*(LOOPS[name] for name in ORDERED), TURNS])
 def test_accesses_are_in_the_order_of_one_cta_whose_trips_run_one_by_one(
     body: str, ctas: int, monkeypatch: pytest.MonkeyPatch

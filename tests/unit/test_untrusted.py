@@ -224,6 +224,7 @@ def test_ptx_with_such_a_directive_reaches_no_ptxas() -> None:
         assemble(ptx)
 
 
+@pytest.mark.long
 @needs_triton
 def test_hostile_inline_assembly_costs_neither_time_nor_memory(cache: Path) -> None:
     rewrite_assembly(cache, HOSTILE[0])
