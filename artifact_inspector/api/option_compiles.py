@@ -75,5 +75,5 @@ def find_better_options(entry: Artifact, kinds: Sequence[CauseKind], directory: 
             headline = compare_candidates(Candidate(original), Candidate(artifact), inspect_artifact).headline
             if headline is not None and headline.fact.direction is Sign.BETTER:
                 settings = " ".join(f"{name}={value}" for name, value in change.items())
-                better.append(f"Try {settings} (compiled, no time predicted): {headline.phrase}.")
+                better.append(headline.as_remedy(settings))
     yield from better[:_MOST_SENTENCES]

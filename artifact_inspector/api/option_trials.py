@@ -90,7 +90,7 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     best = {tuple(change): (rank, change, headline) for rank, change, headline in ranked}  # of changes of one name
     for _, change, headline in sorted(best.values(), key=lambda row: row[0])[:MOST_TRIALS]:
         settings = " ".join(f"{name}={value}" for name, value in change.items())
-        yield f"Try {settings} (compiled, no time predicted): {headline.phrase}."
+        yield headline.as_remedy(settings)
 
 
 def _spilled(kernel: KernelFacts) -> float:
@@ -137,5 +137,4 @@ def try_release(
     ratio = None if change.price is None else change.price.ratio
     reversed_facts = {fact.key for fact in change.facts if fact.direction is Sign.BETTER}
     if change.direction is Sign.BETTER and change.headline is not None and (ratio or worse.key in reversed_facts):
-        time = "compiled, no time predicted" if ratio is None else f"{ratio:.2f}× the predicted time"
-        yield f"Try Triton {release} ({time}): {change.headline.phrase}."
+        yield change.headline.as_remedy(f"Triton {release}", ratio)

@@ -311,7 +311,7 @@ def _try_options(artifact: Artifact) -> tuple[str, ...]:
         if trial.reach is not None and trial.reach.change is not None
     }
     return tuple(
-        f"Try {switch} (compiled, no time predicted): {headline.phrase}."
+        headline.as_remedy(switch)
         for switch, headline in headlines.items()
         if headline is not None and headline.fact.direction is Sign.BETTER
     )

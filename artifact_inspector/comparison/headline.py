@@ -81,6 +81,11 @@ class Headline(NamedTuple):
         """`despite more barriers`, `although the dots use …`: the word before the phrase."""
         return "despite" if is_noun(self.phrase) else "although"
 
+    def as_remedy(self, change: str, ratio: float | None = None) -> str:
+        """What a change that was compiled does, with the predicted times' ratio if it is known."""
+        basis = "compiled, no time predicted" if ratio is None else f"{ratio:.2f}× the predicted time"
+        return f"Try {change} ({basis}): {self.phrase}."
+
     def describe(self, lead: str, ratio: float | None = None) -> str:
         """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""
         location = "" if self.source is None or self.source in self.phrase else f", at {self.source}"
@@ -158,12 +163,9 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
 
 
 def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
-    """Sorts the fact with the largest price first, if the decisive one has a price too; counts sum up others.
-
-    What multiplies, and the width of its operands, decide whatever their own price: registers, stores to shared memory
-    and occupancy follow from them.
-    """
+    """Sorts the fact with the largest price first, if the decisive one has a price too; counts sum up others."""
     if facts and consequence_of(facts[0]) is Consequence.MATRIX and facts[0].direction is Sign.WORSE:
+        # whatever the price of the unit or of its operands' width: registers and occupancy follow from them
         return lambda _fact: False
     factors = {
         id(fact): max(fact.price, 1 / fact.price) for fact in facts if fact.price and fact.category not in COUNTS

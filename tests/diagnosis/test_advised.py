@@ -16,6 +16,7 @@ from artifact_inspector.api.advice import assume_launches, diagnose_launches
 from artifact_inspector.api.mask_remedy import MISSING_MASK
 from artifact_inspector.api.remedy_search import LEAST_GAIN, search_remedies
 from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
@@ -122,9 +123,8 @@ def test_options_are_named_by_facts_where_no_time_is_predicted(monkeypatch: pyte
         options.extend(changes)
         return [spilling, None, *[better] * (len(changes) - 2)]
 
-    facts = SimpleNamespace(
-        headline=SimpleNamespace(phrase="spills 118 → 0", fact=SimpleNamespace(direction=Sign.BETTER))
-    )
+    fact = SimpleNamespace(direction=Sign.BETTER)
+    facts = SimpleNamespace(headline=Headline(fact, "spills 118 → 0", None, "", ""))  # type: ignore[arg-type]
     monkeypatch.setattr(option_compiles, "recompile_options", compiled)
     monkeypatch.setattr(option_compiles, "compare_candidates", lambda *_: facts)
     sentences = [*option_compiles.find_better_options(spilling, [CauseKind.SPILLS], tmp_path)]
