@@ -1,7 +1,7 @@
 """Are the tests any good: small faults put in, one at a time, and what notices.
 
-    python -m tests.mutation.reach --out reach.json
-    python -m tests.mutation.mutate --reach reach.json --count 200 --seed 1 --out mutants.jsonl
+    python -m tests.mutation.reach --out reach.json --processes 8
+    python -m tests.mutation.mutate --reach reach.*.json --count 200 --seed 1 --out mutants.jsonl --processes 8
 
 A process that has collected the tests goes in two for each mutant; the other half gives the functions that live in it
 their fault, and runs the tests that reach its function, by the record: those of its module first, then the cheapest.
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ from tests.mutation.faults import (
     names_of,
     put_in,
 )
-from tests.mutation.reach import OPTIONS, Reach, caches, import_rooms, piece_of, read
+from tests.mutation.reach import OPTIONS, Reach, caches, import_rooms, piece_of, read, side_by_side
 
 BYTES = 8 << 30
 """Of memory, for one mutant."""
@@ -182,20 +182,17 @@ class Driver:
         import_rooms()
         living, kept = functions(), caches()
         rows = self.out.read_text(encoding="utf-8").splitlines() if self.out.exists() else []
-        known = {(row["file"], row["place"]): row["end"] for row in map(json.loads, rows)}
-        left = self.asked.most or len(self.chosen)
-        for number, mutant in enumerate(self.chosen, 1):
-            if (mutant.file, mutant.place) not in known:  # a run beside this one may have it now
-                rows = self.out.read_text(encoding="utf-8").splitlines() if self.out.exists() else []
-                known = {(row["file"], row["place"]): row["end"] for row in map(json.loads, rows)}
-            end = known.get((mutant.file, mutant.place))
-            if end is None and left <= 0:
-                break
-            if end is None:
-                left -= 1
+        known = {(row["file"], row["place"]) for row in map(json.loads, rows)}
+        chosen = [mutant for mutant in self.chosen if (mutant.file, mutant.place) not in known]
+
+        def work(_: int, taken: Iterator[int]) -> None:
+            for turn in taken:
+                mutant = chosen[turn]
                 end = self.end_of(mutant, items, living, kept)
-            print(f"{number}/{len(self.chosen)} {end} {mutant.file}:{mutant.line} {mutant.what}", file=self.told)
-            self.told.flush()
+                self.told.write(f"{turn + 1}/{len(chosen)} {end} {mutant.file}:{mutant.line} {mutant.what}\n")
+                self.told.flush()
+
+        side_by_side(self.asked.processes, min(len(chosen), self.asked.most), work, session, self.asked.wall)
         return True
 
     def end_of(self, mutant: Mutant, items: dict[str, Any], living: Functions, kept: Sequence[Any]) -> str:
@@ -315,10 +312,11 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     options.add_argument("--reach", type=Path, nargs="*", default=[Path("reach.json")])
     options.add_argument("--tests", nargs="*", help="Files of tests, also without a record; those of the record.")
-    options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
+    options.add_argument("--most", type=int, default=sys.maxsize, help="Stop after so many that were not run before.")
     options.add_argument("--seconds", type=float, default=1e9, help="Of processor time, for the tests of one mutant.")
     options.add_argument("--rooms", nargs="+", default=ROOMS, help="Packages whose mutants are drawn.")
-    options.add_argument("--part", default="1/1", help="Of several runs beside each other: the first of four is 1/4.")
+    options.add_argument("--processes", type=int, default=1, help="Mutants that are judged side by side.")
+    options.add_argument("--wall", type=float, default=1e9, help="Seconds after which the run is ended.")
     options.add_argument(
         "--judge", nargs="+", default=ROOMS, help="Of what is drawn, the packages that are judged now."
     )
@@ -331,8 +329,6 @@ def main() -> None:
     every = [mutant for mutant in mutants(asked.rooms) if asked.only is None or asked.only in mutant.file]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
     chosen = [mutant for mutant in chosen if Path(mutant.file).parts[1] in asked.judge]
-    part, parts = map(int, asked.part.split("/"))
-    chosen = chosen[part - 1 :: parts]
     driver = Driver(chosen, reach, asked)
     os.chdir(ROOT)
     files = asked.tests or sorted({test.partition("::")[0] for test in reach.seconds})

@@ -1,6 +1,6 @@
 """Which tests run which functions of the packages in `ROOMS`, and how long each takes.
 
-    python -m tests.mutation.reach --out reach.json [tests …]
+    python -m tests.mutation.reach --out reach.json --processes 8 [tests …]
 
 Each function begins with a mark that takes itself away when it is first reached, and comes back before the next test:
 a run with marks costs hardly more than one without. Tests of one saved kernel share what was found of it, so that each
@@ -16,11 +16,13 @@ import builtins
 import functools
 import gc
 import importlib
+import itertools
 import json
 import os
 import re
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,8 +43,8 @@ OPTIONS = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--no-header", "--assert=plain"),
     *("--hypothesis-seed=0", "-m", "not exhaustive"),
 )
-SECONDS = 10
-"""Of processor time; a longer test is left out."""
+TOGETHER = 8
+"""Tests of one piece that one process takes at a time."""
 OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+/\w+)")
 
 
@@ -157,8 +159,9 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 class Recorder:
     """A plugin of pytest that notes what each test runs."""
 
-    def __init__(self, out: Path, most: int) -> None:
-        self.out, self.most = out, most
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self.asked = asked
+        self.out: Path = asked.out.absolute()
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
         self.lines: dict[str, dict[int, set[str]]] = {}
@@ -172,13 +175,38 @@ class Recorder:
         for item in list(items):
             name = item.nodeid.partition("[")[0]
             kept[name] = kept.get(name, 0) + 1
-            if kept[name] > self.most:
+            if kept[name] > self.asked.most:
                 items.remove(item)
 
     def pytest_collection_finish(self) -> None:
         import_rooms()
         self.caches = caches()
         self.marks = Marks()
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Side by side: each process takes a few tests of one piece at a time, and writes a record of its own."""
+        if self.asked.processes == 1:
+            return None
+        lists = [
+            list(some)
+            for _, of in itertools.groupby(session.items, key=lambda item: piece_of(item.nodeid))
+            for some in batched(list(of), TOGETHER)
+        ]
+        out = self.out
+
+        def work(number: int, taken: Iterator[int]) -> None:
+            self.out = out.with_suffix(f".{number}.json")
+            before: pytest.Item | None = None
+            for item in itertools.chain.from_iterable(lists[turn] for turn in taken):
+                if before is not None:
+                    before.config.hook.pytest_runtest_protocol(item=before, nextitem=item)
+                before = item
+            if before is not None:
+                before.config.hook.pytest_runtest_protocol(item=before, nextitem=None)
+            self.write()
+
+        side_by_side(self.asked.processes, len(lists), work, session, self.asked.wall)
+        return True
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -187,10 +215,10 @@ class Recorder:
             for one in self.caches:
                 one.cache_clear()
         self.last = piece
-        began = time.process_time()
-        if began - self.written > 60:
-            self.written = began
+        if time.monotonic() - self.written > 20:
+            self.written = time.monotonic()
             self.write()
+        began = time.process_time()
         self.note_under(piece)
         yield
         self.seconds[item.nodeid] = time.process_time() - began
@@ -200,7 +228,7 @@ class Recorder:
         piece = piece_of(item.nodeid)
         if piece.endswith(".py"):
             self.note_under(item.nodeid)
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.asked.longest)
         yield
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self.note_under(piece)
@@ -228,22 +256,62 @@ class Recorder:
 
 
 def too_long(*_: object) -> None:
-    raise TimeoutError(f"More than {SECONDS} s of processor time.")
+    raise TimeoutError("The test takes too long to be recorded.")
+
+
+def batched(items: list[pytest.Item], size: int) -> Iterator[list[pytest.Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+Work = Callable[[int, Iterator[int]], None]
+
+
+def side_by_side(processes: int, turns: int, work: Work, session: pytest.Session, wall: float = 1e9) -> None:
+    """Fork; each process works on what it takes of so many turns, the next one that none has."""
+    source, queue = os.pipe()
+    os.write(queue, b"".join(turn.to_bytes(3, "little") for turn in range(turns)))
+    os.close(queue)
+
+    def taken() -> Iterator[int]:
+        while turn := os.read(source, 3):
+            yield int.from_bytes(turn, "little")
+
+    children = []
+    for number in range(processes):
+        if (child := os.fork()) == 0:
+            session.config._tmp_path_factory._basetemp = Path(tempfile.mkdtemp())  # type: ignore[attr-defined]
+            try:
+                work(number, taken())
+            finally:
+                os._exit(0)
+        children.append(child)
+    stop = time.monotonic() + wall
+    while children:
+        for child in list(children):
+            if os.waitpid(child, os.WNOHANG) != (0, 0):
+                children.remove(child)
+            elif time.monotonic() > stop:
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.add_argument("--out", type=Path, default=Path("reach.json"))
     options.add_argument("--most", type=int, default=sys.maxsize, help="Parameters of one test that are recorded.")
+    options.add_argument("--longest", type=float, default=10, help="Of processor time; a longer test is left out.")
+    options.add_argument("--processes", type=int, default=1, help="Side by side; each writes its own record.")
+    options.add_argument("--wall", type=float, default=1e9, help="Seconds after which these are ended.")
     options.add_argument("tests", nargs="*", default=TESTS)
     asked = options.parse_args()
-    out = asked.out.absolute()
+    recorder = Recorder(asked)
     os.chdir(ROOT)
     signal.signal(signal.SIGVTALRM, too_long)
-    recorder = Recorder(out, asked.most)
     pytest.main([*OPTIONS, *asked.tests], plugins=[recorder])
-    recorder.write()
-    print(len(recorder.seconds), "tests,", len(recorder.failed), "did not pass:", *sorted(recorder.failed)[:20])
+    if asked.processes == 1:
+        recorder.write()
+        print(len(recorder.seconds), "tests,", len(recorder.failed), "did not pass:", *sorted(recorder.failed)[:20])
 
 
 if __name__ == "__main__":
