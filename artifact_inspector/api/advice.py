@@ -14,7 +14,7 @@ from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.diagnosis.assumed_launch import assume_indices, assume_launch
 from artifact_inspector.diagnosis.cause import Diagnosis
-from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.diagnosis.diagnose import diagnose, with_time
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -46,6 +46,8 @@ def headline(
     entry: Artifact, disassemble: Disassemble | None, request: LaunchRequest | None = None, *, gpu: str | None = None
 ) -> str | None:
     """The first sentence about a kernel: its first cause, or that nothing stands out; None if it cannot be simulated.
+
+    A distance from the roofline is that of sampled CTAs; `advise` simulates all.
 
     Args:
         entry: the kernel.
@@ -113,7 +115,7 @@ def with_launch_times(
             if time is None:
                 diagnosis = replace(diagnosis, notes=(*diagnosis.notes, _SAMPLED_TIME))
             else:
-                diagnosis = replace(diagnosis, microseconds=time.us)
+                diagnosis = with_time(diagnosis, time.us)
         timed.append(diagnosis)
     return timed
 

@@ -34,7 +34,7 @@ def cache(
     from artifact_inspector.files.cache import default_directory
     from artifact_inspector.files.doctor import PruneRules, examine, prune
     from artifact_inspector.report.health import DamageReport, PruneReport, SizeReport
-    from artifact_inspector.report.json.health import health_document
+    from artifact_inspector.report.json.health import HealthDocument
 
     if action not in ACTIONS:
         raise UsageError(f"Unknown action {action!r}.", f"Expected one of {', '.join(ACTIONS)}.")
@@ -44,7 +44,7 @@ def cache(
     health = examine((directory or default_directory()).expanduser())
     pruned = prune(health, rules, is_dry_run=not yes) if action == "prune" else ()
     if json:
-        print_json(health_document(health, pruned))
+        print_json(HealthDocument(health=health, pruned=pruned))
     elif action == "prune":
         print_report(PruneReport(pruned, is_dry_run=not yes))
     else:

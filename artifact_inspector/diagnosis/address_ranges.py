@@ -143,6 +143,12 @@ class RangeAnalysis:
                 worklist += self.sources.get(current, ())
         return visited
 
+    def copied(self, name: str) -> str:
+        """What a value is a copy of: the argument of a splat, the narrow integer of an extension."""
+        while len(sources := self.sources.get(name, ())) == 1:
+            (name,) = sources
+        return name
+
     def program_ids(self) -> dict[int, set[str]]:
         """Axis of the grid → names of its program id."""
         names: defaultdict[int, set[str]] = defaultdict(set)
@@ -245,6 +251,8 @@ def _evaluate(
         match = _AXIS.search(text)
         extent = 1 if match is None else grid["xyz".index(match[1])]
         return ValueRange(0, extent - 1) if name == "tt.get_program_id" else ValueRange(extent, extent)
+    if name == "arith.select" and len(reads) > 2 and reads[1] is not None and reads[2] is not None:
+        return reads[1].joined(reads[2])
     if not reads or reads[0] is None:
         return None
     if name in _PASSING:
@@ -255,8 +263,6 @@ def _evaluate(
         return None
     if name == "tt.addptr":
         return ValueRange(reads[0].low + reads[1].low, reads[0].high + reads[1].high, reads[0].base)
-    if name == "arith.select" and len(reads) > 2 and reads[2] is not None:
-        return reads[1].joined(reads[2])
     if name in _BINARY:
         low, high = _BINARY[name](reads[0], reads[1])
         return ValueRange(max(-_MOST_BITS, low), min(_MOST_BITS, high), reads[0].base)

@@ -28,6 +28,8 @@ _FLAT_ELEMENTS = 1 << 24
 _DIVISOR, _SERIAL_TRIPS = 64, 128
 _MOST_CTAS = 1 << 20
 _FEWEST_CTAS = 1024
+_FULL_GRID = 512
+"""CTAs that fill every GPU, with what else is not known: extents of smaller grids grow."""
 _UNRELATED = 1 << 16
 """Bound of assumed values that are compared, not used in addresses."""
 _MOST_REACHED, _MOST_ELEMENTS = 1 << 26, 1 << 30
@@ -162,12 +164,21 @@ class _Assumption:
         bounded = set().union(*(analysis.origins(one) for one in used), set())
         plain = [name for name in self.integers if not STRIDE.match(name) and f"%{name}" not in bounded]
         self.strides = [*plain, *(name for name in self.integers if STRIDE.match(name))]
-        self.grid = [1, 1, 1]
+        # of indices; what only wraps them (x % M) is an extent
+        divisions = analysis.instructions("arith.divsi", "arith.divui")
+        remainders = analysis.instructions("arith.remsi", "arith.remui")
+        divisions += [one for one in remainders if "tensor<" not in one.instruction.text]
+        self._divisors = {analysis.copied(reads[1]) for _, _, reads in divisions if len(reads) > 1}
         self.numbers = {name: self._extent(name) for name in self.integers}
-        self._free_axes: list[int] = []
-        for axis in sorted(self.ids):
-            self.grid[axis] = self._axis_extent(axis)
-        self._assign_strides()
+        self.grid, self._free_axes = [1, 1, 1], list[int]()
+        self._assign_grid()
+        while math.prod(self.grid) < _FULL_GRID and (extents := self._grid_extents()):
+            before = dict(self.numbers), list(self.grid)
+            self.numbers |= {name: 2 * self.numbers[name] for name in extents}
+            self._assign_grid()
+            if self._reached() > _MOST_REACHED or math.prod(self.grid) <= math.prod(before[1]):
+                self.numbers, self.grid = before
+                break
         while self._free_axes and self._reached() > _MOST_REACHED:
             rows = [axis for axis in self._free_axes if self._axis(axis).tile is None and self.grid[axis] > 1]
             axis = max(rows or self._free_axes, key=lambda one: self.grid[one])
@@ -176,14 +187,26 @@ class _Assumption:
             self.grid[axis] //= 2
             self._assign_strides()
 
+    def _assign_grid(self) -> None:
+        self._free_axes = []
+        self.grid = [1, 1, 1]
+        for axis in sorted(self.ids):
+            self.grid[axis] = self._axis_extent(axis)
+        self._assign_strides()
+
+    def _grid_extents(self) -> set[str]:
+        """Arguments that bound indices of the grid."""
+        bounds = {
+            self.analysis.copied(one.bound) for one in self.analysis.comparisons() if self._depends_on_id(one.value)
+        }
+        return {name for name in self.numbers if f"%{name}" in bounds}
+
     def _extent(self, name: str) -> int:
         suggested = value_for(name, NUMBERS)
         if suggested is not None:
             return int(suggested)
         analysis, value = self.analysis, f"%{name}"
-        divisions = analysis.instructions("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
-        divisors = set().union(*(analysis.origins(reads[1]) for _, _, reads in divisions if len(reads) > 1), set())
-        if value in divisors and not any(value == one.bound for one in analysis.comparisons()):
+        if value in self._divisors and all(analysis.copied(one.bound) != value for one in analysis.comparisons()):
             return _DIVISOR
         for bounds in analysis.loops().values():
             step = analysis.evaluate({}, (1, 1, 1)).values.get(bounds[2])
@@ -262,7 +285,12 @@ class _Assumption:
         while low + 1 < high:
             middle = (low + high) // 2
             low, high = (low, middle) if is_covered(middle) else (middle, high)
-        return max(1, high)
+        whole = max(1, high)
+        for _, _, reads in self.analysis.instructions("arith.divsi", "arith.divui"):  # ids of rows of tiles: whole rows
+            row = self.analysis.evaluate(self.numbers, self.grid).values.get(reads[1])
+            if row is not None and 1 < row.high <= whole and self.analysis.copied(reads[0]) in self.ids[axis]:
+                whole = -(-whole // row.high) * row.high
+        return whole
 
     def _reached(self) -> int:
         return max(self.analysis.evaluate(self.numbers, self.grid).elements.values(), default=0)

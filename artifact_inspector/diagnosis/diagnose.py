@@ -19,7 +19,7 @@ from artifact_inspector.diagnosis.attribution import (
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
-from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
@@ -119,7 +119,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     roofline = None if time is None else roofline_cycles(model, time)
     microseconds = microseconds_of(model)
     roofline_microseconds, with_all_writes = _roofline_microseconds(model)
-    efficiency = min(1.0, (roofline_microseconds or 0.0) / (microseconds or 1.0))
+    speed = _roofline_speed(microseconds, roofline_microseconds)
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
     is_large = any(one.weight >= LEAST_SHARE for one in ordered)
     near = (roofline or 0.0) / (cycles or 1.0)
@@ -136,10 +136,11 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             causes, summary = (), f"Not decided: {budget.reason}."
     elif not is_small and near >= 1 - NEAR_ROOFLINE:
         causes = ()
-        summary = f"Nothing stands out: within {max(0.0, 1 - near):.0%} of the roofline{_remainder(ordered, hidden)}."
+        reason = "" if speed >= 1 - NEAR_ROOFLINE else f"{_BOUNDS[_slowest_unit(time, model)].partition(';')[0]}; "
+        summary = f"Nothing stands out: {reason}{_describe_speed(speed)}{_remainder(ordered, hidden)}."
     else:
         if not is_large:
-            bound = _bound(model, efficiency)
+            bound = _bound(model, speed)
             causes = (_name_largest(bound, ordered[0]) if ordered else bound,)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
@@ -155,6 +156,25 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         summary=summary,
         notes=notes,
     )
+
+
+def with_time(diagnosis: Diagnosis, microseconds: float) -> Diagnosis:
+    """The diagnosis with another predicted time, also where its sentence says how far the roofline is."""
+    times = diagnosis.microseconds, microseconds
+    before, after = (_describe_speed(_roofline_speed(time, diagnosis.roofline_microseconds)) for time in times)
+    causes = tuple(replace(one, text=one.text.replace(before, after)) for one in diagnosis.causes)
+    summary = diagnosis.summary.replace(before, after)
+    return replace(diagnosis, microseconds=microseconds, causes=causes, summary=summary)
+
+
+def _roofline_speed(microseconds: float | None, roofline: float | None) -> float:
+    """Share of the roofline's speed, by the times that a report prints."""
+    return min(1.0, (roofline or 0.0) / (microseconds or 1.0))
+
+
+def _describe_speed(speed: float) -> str:
+    is_near = speed >= 1 - NEAR_ROOFLINE
+    return f"within {1 - speed:.0%} of the roofline" if is_near else f"{speed:.0%} of the roofline's speed"
 
 
 def _roofline_microseconds(model: LaunchModel) -> tuple[float | None, float | None]:
@@ -247,10 +267,14 @@ def _name_largest(bound: Cause, largest: Attribution) -> Cause:
     return replace(largest.as_cause(), text=text)
 
 
-def _bound(model: LaunchModel, efficiency: float) -> Cause:
+def _slowest_unit(time: TimeModel, model: LaunchModel) -> str:
+    terms = time.terms(model.sample)
+    return max(terms, key=lambda name: terms[name])
+
+
+def _bound(model: LaunchModel, speed: float) -> Cause:
     assert model.time is not None
-    terms = model.time.terms(model.sample)
-    unit = max(terms, key=lambda name: terms[name])
+    unit = _slowest_unit(model.time, model)
     if unit == "path":
         reason = "too few bytes are in flight: the latency of each CTA bounds it"
         return Cause(CauseKind.FEW_BYTES, None, None, f"The launch: {reason}.")
@@ -261,4 +285,4 @@ def _bound(model: LaunchModel, efficiency: float) -> Cause:
     costliest = max(lines, key=lambda line: lines[line], default="")
     where = f", {lines[costliest]:.0%} of it at {costliest}" if unit == "issue" and costliest else ""
     reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}{where}"
-    return Cause(CauseKind.BOUND, None, None, f"{reason}; {efficiency:.0%} of the roofline's speed.")
+    return Cause(CauseKind.BOUND, None, None, f"{reason}; {_describe_speed(speed)}.")

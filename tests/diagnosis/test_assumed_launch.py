@@ -15,6 +15,7 @@ from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.timing.sampling import sample_launch
+from artifact_inspector.files.cache import open_cache
 
 NAMES = ("bmm-tile", "conv", "embedding", "gemv-w4", "pixels")
 
@@ -54,3 +55,31 @@ def test_sizes_follow_from_masks_loops_and_strides(tmp_path: Path) -> None:
     assert isinstance(nodes, Tensor)
     assert nodes.values is not None
     assert 0 <= min(nodes.values.elements) <= max(nodes.values.elements) < nodes.shape[0]  # type: ignore[union-attr]
+
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.mark.parametrize(
+    ("directory", "grid", "numbers"),
+    [
+        # 32 by 128 tiles, whose rows of tiles an id is divided into
+        ("3.6.0/sm_80/matmul_grouped", 4096, {"M": 4096, "N": 4096, "K": 4096}),
+        # one row of 1024 columns for each CTA: the extent grows until the grid is full
+        ("3.6.0/sm_80/unaligned_columns", 512, {"rows": 128, "cols": 512 * 1024}),
+        # the divisor of a tile's number is the count of tiles, not an extent
+        ("3.6.0/sm_80/persistent_matmul", 4096, {"M": 4096, "N": 4096, "K": 4096}),
+    ],
+)
+def test_a_grid_without_launch_is_full(directory: str, grid: int, numbers: dict[str, int]) -> None:
+    (entry,) = open_cache(FIXTURES / directory).entries
+    request = assume_launch(entry)
+    assert request.grid == (grid, 1, 1)
+    assert {name: request.arguments[name] for name in numbers} == numbers
+
+
+def test_every_fixture_fills_a_gpu() -> None:
+    cache = open_cache(FIXTURES)
+    grids = {f"{one.target} {one.directory}": assume_launch(one).grid for one in cache.entries if one.files.get("ttir")}
+    assert len(grids) > 100
+    assert not {name: grid for name, grid in grids.items() if math.prod(int(extent) for extent in grid) < 256}

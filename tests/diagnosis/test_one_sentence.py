@@ -16,8 +16,10 @@ pytest.importorskip("mcp")
 
 from artifact_inspector.api import advice
 from artifact_inspector.cli import app
+from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.cli._pages import view_kernels
-from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.diagnosis.cause import Diagnosis
+from artifact_inspector.diagnosis.diagnose import diagnose, with_time
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.html.kernel import make_detail
@@ -58,3 +60,32 @@ def test_the_first_sentence_is_the_same_on_five_surfaces(tmp_path: Path, monkeyp
     variant = SimpleNamespace(kernel=SimpleNamespace(artifact=entry))
     monkeypatch.setattr(lsp, "_find_variant", lambda *_: variant)
     assert lsp._advise(None, "gemv_splitk", "gfx90a") == sentence
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "sentence"),
+    [
+        (100.0, "Nothing stands out: within 20% of the roofline."),
+        (90.0, "Nothing stands out: within 11% of the roofline."),
+        (160.0, "Nothing stands out: 50% of the roofline's speed."),
+        (70.0, "Nothing stands out: within 0% of the roofline."),
+    ],
+)
+def test_the_sentence_says_what_the_printed_times_say(microseconds: float, sentence: str) -> None:
+    sampled = Diagnosis(
+        "k", "0", "sm_90", "H100", (1, 1, 1), 88.0, 80.0, (), "Nothing stands out: within 9% of the roofline."
+    )
+    timed = with_time(sampled, microseconds)
+    assert (timed.microseconds, timed.summary) == (microseconds, sentence)
+
+
+@pytest.mark.parametrize("name", ["copy", "softmax", "masked_add"])
+def test_the_distance_is_that_of_the_two_times(name: str) -> None:
+    ((entry, request),) = advice.assume_launches(open_cache(CACHE.parent / "3.6.0" / "sm_80" / name), None, [])
+    disassemble = make_disassembler([entry], None, sass=True)
+    (diagnosis,) = advice.diagnose_launches([(entry, request)], disassemble)
+    assert diagnosis.microseconds
+    assert diagnosis.roofline_microseconds
+    share = diagnosis.roofline_microseconds / diagnosis.microseconds
+    words = f"within {1 - share:.0%} of the roofline" if share >= 0.8 else f"{share:.0%} of the roofline's speed"
+    assert words in diagnosis.summary
