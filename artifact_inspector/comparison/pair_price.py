@@ -88,16 +88,17 @@ class PairPrice:
         times = [time for time in (self.left_microseconds, self.right_microseconds) if time is not None]
         both = " → ".join(f"{time:,.0f}" if time >= 100 else f"{time:.3g}" for time in times)
         both = f"{both} µs" if len(times) == 2 else ""
-        relation = f"{self.ratio:.2f}× the old one{f' ({both})' if both else ''}"
+        relation = f"{self.ratio:.2f}× the old one{both and f' ({both})'}"
         if self.direction is Sign.NEUTRAL:
             relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
+        where = f"{self.launch}, {self.gpu}, a sample of its CTAs{doubt}"
         shares = [share for share in (self.left_overlap, self.right_overlap) if share is not None]
         change = " → ".join(dict.fromkeys(f"{share * 100:.0f}" for share in shares))
         sentence = f"While a warp waits for global memory, others work in {change} % of the cycles"
         overlap = (sentence,) if len(shares) == 2 else ()
         lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
         conflicts = (f"Bank conflicts per warp and trip: {', '.join(lines)}",) if lines else ()
-        return (f"Predicted time: {relation}{bound} ({self.launch}, {self.gpu}{doubt})", *overlap, *conflicts)
+        return (f"Predicted time: {relation}{bound} ({where})", *overlap, *conflicts)

@@ -89,7 +89,8 @@ def test_a_copy_takes_as_long_as_both_vendors_data_sheets_say() -> None:
     assert price.ratio == pytest.approx(2039 / 5300, rel=0.1)
     assert "NVIDIA A100" in price.sentence
     assert (
-        "AMD Instinct MI300X; times of AMD GPUs were not compared with hardware). While a warp waits" in price.sentence
+        "AMD Instinct MI300X, a sample of its CTAs; times of AMD GPUs were not compared with hardware). While a warp waits"
+        in price.sentence
     )
     assert price.sentence.endswith(
         f"others work in {100 * (price.left_overlap or 0):.0f} → {100 * (price.right_overlap or 0):.0f} % of the cycles."
@@ -128,7 +129,9 @@ def test_facts_of_amd_kernels_have_prices() -> None:
 
 def test_ratios_near_one_are_equal() -> None:
     price = PairPrice(1.01, 100.0, 101.0, "dram", "dram", "grid 1", "H100")
-    assert price.sentence == "Predicted time: equal (1.01×), bound by device memory (grid 1, H100)."
+    assert (
+        price.sentence == "Predicted time: equal (1.01×), bound by device memory (grid 1, H100, a sample of its CTAs)."
+    )
 
 
 def test_a_line_is_decisive_only_if_its_bank_conflicts_changed() -> None:
