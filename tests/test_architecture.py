@@ -41,7 +41,7 @@ GATHERING = {
     "LocatedRound", "LocatedStatement", "LoopPrefetch",  # filled in while rounds are located
     "RegionMeasurement", "StepCounters",  # a walk counts in them
     "OpenRegion",  # of formats/mlir: open until its last line is read
-    "Block", "BlockRow",  # a drawing measures its boxes, then places them
+    "_Search", "Block", "BlockRow",  # a drawing measures its boxes, then places them
     "_OpenFile",  # an editor types in it
     "StoredFacts",  # counts what it wrote
     "MachineState",  # a machine runs on it

@@ -50,10 +50,7 @@ def headline(
     A distance from the roofline is that of sampled CTAs; `advise` simulates all.
 
     Args:
-        entry: the kernel.
-        disassemble: converts cubins to SASS.
         request: its launch; None assumes one that fills the GPU.
-        gpu: product name.
     """
     try:
         pair = entry, request or assume_launch(entry)
@@ -73,8 +70,6 @@ def diagnose_launches(
     """The diagnosis of each launch; only of the first ones, if a budget of `limit_simulation` is spent.
 
     Args:
-        pairs: kernels with their launches.
-        disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of each target.
         steps: instructions after which a kernel counts as endless.
         progress: called with each kernel before it is simulated.
@@ -128,9 +123,7 @@ def replace_stale_entry(
     Edits of the file thereby have its line numbers, and their gains are relative to its code.
 
     Args:
-        pair: the recorded kernel with its launch.
         kernel: `FILE.py:KERNEL`; a pair of another kernel stays as it is.
-        directory: cache directory to compile into.
 
     Raises:
         CompileError: the file no longer compiles with the recorded types.

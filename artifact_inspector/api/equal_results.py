@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.diagnosis.source_edits import find_kernel
 from artifact_inspector.diagnosis.tile_axes import scale_grid
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -39,13 +41,10 @@ def compare_results(
     """Whether each element that two sources of a kernel store is equal; None if that could not be found.
 
     The first two CTAs of each axis run, on random values; of other tiles, those along their axes that cover the same
-    elements.
+    elements. Numbers that bound loops are cut to a few tiles with the same tail.
 
     Args:
         files: the original and the changed source.
-        kernel: its name.
-        request: the launch.
-        constants: of the kernel.
         import_directory: from which the original imports.
         rounding: share of an element by which it may differ besides the rounding of its type; 0 for equal bits.
         tiles: constants that the second kernel changes → (value, axes of the grid).
@@ -55,6 +54,19 @@ def compare_results(
     if sum(tensor.bytes for tensor in tensors) > MOST_BYTES or any(isinstance(one, str) for one in request.grid):
         return None
     arguments = {name: _describe(value) for name, value in request.arguments.items() if name not in constants}
+    longest = max(
+        [
+            16,
+            *(
+                one
+                for one in {**constants, **{name: value for name, (value, _) in tiles.items()}}.values()
+                if type(one) is int
+            ),
+        ]
+    )
+    for name in _loop_bounds(files[0].read_text(encoding="utf-8"), kernel) & arguments.keys():
+        if type(arguments[name]) is int and arguments[name] > 3 * longest:
+            arguments[name] = arguments[name] % longest + 2 * longest
     values = {name: value for name, value in constants.items() if isinstance(value, (int, float, str, bool))}
     before, after = {name: int(constants[name]) for name in tiles}, {name: value for name, (value, _) in tiles.items()}
     # a tile changes nothing along the other axes
@@ -85,6 +97,13 @@ def compare_results(
         return bool(json.loads(run.stdout.splitlines()[-1]))
     except (subprocess.SubprocessError, ValueError, IndexError):
         return None
+
+
+def _loop_bounds(source: str, kernel: str) -> set[str]:
+    """Names in the headers of a kernel's loops."""
+    function = find_kernel(source, kernel)
+    headers = [node.iter for node in ast.walk(function) if isinstance(node, ast.For)] if function else []
+    return {node.id for header in headers for node in ast.walk(header) if isinstance(node, ast.Name)}
 
 
 def _describe(value: Any) -> Any:

@@ -57,7 +57,6 @@ def find_launches(
     recorded ones.
 
     Args:
-        grid: as typed.
         all_variants: a grid only applies to all variants of the recorded kernels.
         given_launches: launches that replace the recorded ones.
 

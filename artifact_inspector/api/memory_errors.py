@@ -115,8 +115,6 @@ def check_memory(
     """The memory errors of the recorded launches of a cache, or of the given one.
 
     Args:
-        cache: the directory.
-        name: of the kernel; all by default.
         launch: `{"grid": [x, y, z], "args": {NAME: number or {"shape", "dtype"}}}`.
         values: whether stores are compared with those of Triton's interpreter, where these were recorded.
         sizes: whether to search other sizes of each launch for one that fails.

@@ -149,10 +149,6 @@ def _codec_of(hint: Any) -> _Codec:
     return _Codec(encode, lambda encoded: decode(hint, encoded))
 
 
-def _decode_file(encoded: Any) -> Path | MemoryFile:
-    return Path(encoded) if isinstance(encoded, str) else MemoryFile(encoded[0], base64.b64decode(encoded[1]))
-
-
 def _encode_constants(values: Mapping[str, Any]) -> Any:
     """Constants as triples; a `ConstantText` constant keeps its text."""
     return [
@@ -168,7 +164,10 @@ _FILES = _Codec(
         suffix: str(file) if isinstance(file, Path) else [file.name, base64.b64encode(file.content).decode()]
         for suffix, file in files.items()
     },
-    lambda plain: {suffix: _decode_file(member) for suffix, member in plain.items()},
+    lambda plain: {
+        suffix: Path(x) if isinstance(x, str) else MemoryFile(x[0], base64.b64decode(x[1]))
+        for suffix, x in plain.items()
+    },
 )
 _CONSTANTS = _Codec(
     _encode_constants,

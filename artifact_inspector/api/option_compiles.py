@@ -33,12 +33,10 @@ def can_recompile(entry: Artifact) -> bool:
 
 
 def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Path) -> list[Artifact | None]:
-    """The kernel with each change of options; None where the compiler refuses it.
+    """The kernel with each change of options, in an empty directory; None where the compiler refuses it.
 
     Args:
-        entry: the kernel.
         changes: option → its new value.
-        directory: an empty one to compile into.
 
     Raises:
         UsageError: the kernel has no TTIR, or its target is unknown.
@@ -56,9 +54,7 @@ def find_better_options(entry: Artifact, kinds: Sequence[CauseKind], directory: 
     """Options with which the machine code gets better, a sentence each, where no time is predicted.
 
     Args:
-        entry: the kernel.
         kinds: its causes, the first one first.
-        directory: an empty one to compile into.
     """
     options = {name: entry.metadata.get(name) for name in OPTIONS}
     warp_size = 32 if entry.target is None else entry.target.warp_size

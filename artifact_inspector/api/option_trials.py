@@ -44,7 +44,6 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     Args:
         worse: the fact that got worse.
         kernel: `FILE.py:KERNEL`, for a kernel that is not part of this package.
-        directory: cache directory to compile into.
 
     Raises:
         UsageError: it is not recorded how the kernel was compiled.
@@ -116,7 +115,6 @@ def try_release(
     Args:
         worse: the fact that got worse, which a release reverses if no time is predicted.
         kernel: `FILE.py:KERNEL`, for a kernel that is not part of this package.
-        directory: cache directory to compile into.
         predict: the predicted times of a launch of the kernel and of the new entry; None without a launch.
 
     Raises:

@@ -265,7 +265,6 @@ def price_record(
 
     Args:
         launches: those of the kernel as it is now on record; with other tiles, only they fit.
-        root: the cache directory.
     """
     prices = [_price_launch(recorded, time, candidate, launches, root, predict) for time in recorded.times]
     # an unknown time may be worse than all that did not get worse

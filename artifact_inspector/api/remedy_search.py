@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
@@ -15,11 +15,19 @@ from artifact_inspector.api.mask_remedy import with_mask_remedy
 from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options
 from artifact_inspector.api.remedy_trial import Trial, count_unique_bytes, describe_costs
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
+from artifact_inspector.compiling.ask.process import keep_workers, kept_processor_seconds
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.assumed_launch import ASSUMED, assume_indices
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
-from artifact_inspector.diagnosis.changes import OPTIONS, TILE_NAMES, Change, changed_grid, propose_changes
+from artifact_inspector.diagnosis.changes import (
+    OPTIONS,
+    TILE_NAMES,
+    Change,
+    changed_grid,
+    fit_registers,
+    propose_changes,
+)
 from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
@@ -30,6 +38,7 @@ from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.variations import recorded_compile
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact, open_cache
 
@@ -87,11 +96,6 @@ def search_remedies(
     Masks that the kernel of a known launch lacks come first.
 
     Args:
-        pair: the kernel with its launch.
-        diagnosis: of the launch.
-        make_disassembler: for some entries.
-        directory: cache directory to compile into.
-        gpu: product name.
         steps: instructions after which a kernel counts as endless.
         kernel: `FILE.py:KERNEL`, the file to import and edit for a kernel that is not part of this package.
         budget: seconds after which nothing further is compiled.
@@ -104,13 +108,9 @@ def search_remedies(
     elif diagnosis.causes:
         try:
             record, kernel_path, problem = _find_source(entry, kernel)
-            request = assume_indices(entry, request)
-            search = _Search(
-                entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
-                directory=directory, gpu=gpu, steps=steps, spent=spent,
-            )  # fmt: skip
-            search.source_problem = problem
-            with limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
+            settings = record, kernel_path, make_disassembler, directory, gpu, steps, spent, problem
+            search = _Search(entry, assume_indices(entry, request), diagnosis, *settings)
+            with keep_workers(), limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
                 faster = search.verified(budget)
         except (UsageError, CompileError) as error:
@@ -144,42 +144,38 @@ def _without_times(entry: Artifact, diagnosis: Diagnosis, directory: Path, budge
     return " ".join([*sentences, "Times are not predicted for this kernel, so changes are not ranked by time."])
 
 
+@dataclass
 class _Search:
     """A search by steps: all single changes, then the best one with each further change that helped."""
 
-    def __init__(
-        self,
-        entry: Artifact,
-        request: LaunchRequest,
-        diagnosis: Diagnosis,
-        record: UntrustedRecord | None,
-        *,
-        kernel_path: str,
-        make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
-        directory: Path,
-        gpu: str | None,
-        steps: int,
-        spent: float,
-    ) -> None:
-        self.entry, self.request, self.diagnosis, self.record = entry, request, diagnosis, record
-        self.kernel_path, self.make_disassembler, self.directory = kernel_path, make_disassembler, directory
-        self.gpu, self.steps = gpu, steps
+    entry: Artifact
+    request: LaunchRequest
+    diagnosis: Diagnosis
+    record: UntrustedRecord | None
+    kernel_path: str
+    make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None]
+    directory: Path
+    gpu: str | None
+    steps: int
+    spent: float
+    source_problem: str = ""
+
+    def __post_init__(self) -> None:
         self.trials: list[Trial] = []
         self.attempts: list[tuple[Change, str]] = []
         """Changes that were compiled, with the label of their edit."""
         self._files: dict[str, Path] = {}
         self._equalities: dict[str, bool | None] = {}
-        self._start, self._processor_start = time.monotonic(), processor_seconds() - spent
-        self._spent = spent
-        self._reserve = self._per_trial = spent / 2  # a trial starts no process
+        self._start, self._processor_start = time.monotonic(), processor_seconds() - self.spent
+        self._reserve = self._per_trial = self.spent / 2  # a trial starts no process
         self._diagnoses: dict[str, Diagnosis] = {}
-        self.source = self.source_problem = ""
+        self.source = ""
         self.tile_axes: dict[str, tuple[int, ...]] = {}
         self._is_stopped = self._is_library = False
         self._unchecked = 0
         self._original_bytes: tuple[int, int] | None = None
-        self._options: dict[str, Any] = {"gpu": gpu, "limit": steps}
-        if _is_far(diagnosis) and all(cause.kind is not CauseKind.REFETCHED for cause in diagnosis.causes):
+        self._options: dict[str, Any] = {"gpu": self.gpu, "limit": self.steps}
+        if _is_far(self.diagnosis) and all(one.kind is not CauseKind.REFETCHED for one in self.diagnosis.causes):
             self._options["fetched"] = lambda *_: {}  # what device memory delivers again decides nothing there
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
@@ -194,14 +190,14 @@ class _Search:
             is_blackwell = target is not None and target.limits.matrix_unit == "tcgen05"
             edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
         pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
-        pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
+        pending += [(change, None) for change in self._proposals({}, self.diagnosis, self.entry)]
         self._is_library = is_editable and _imports_its_package(Path(file), self.source)
         pending.sort(key=self._is_costly)
-        expanded: list[Trial] = []
+        expanded = self.diagnosis.microseconds or 0.0
         # the best is diagnosed, and compared in the interpreter
-        self._reserve = min(2 * self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 2)
+        self._reserve = min(2 * self.spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self.spent) / 2)
         if not self._is_library:
-            self._reserve = min(self._spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self._spent) / 3)
+            self._reserve = min(self.spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self.spent) / 3)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
@@ -210,11 +206,10 @@ class _Search:
             best = min(self.trials, key=lambda trial: trial.microseconds, default=None)
             if (
                 best is not None
-                and best not in expanded
-                and best.microseconds * _LEAST_STEP < (self.diagnosis.microseconds or 0.0)
-                and self._processor_left(budget) > self._spent
+                and best.microseconds * _LEAST_STEP < expanded
+                and self._processor_left(budget) > self.spent
             ):
-                expanded.append(best)
+                expanded = best.microseconds
                 pending = sorted([*self._combinations(best, edits), *batch, *pending], key=self._is_costly)
                 continue
             if not batch and pending:
@@ -238,13 +233,21 @@ class _Search:
         cheap = sum(not self._is_costly(one) for one in pending)
         return cheap or int(self._processor_left(budget) / (_LIBRARY_SECONDS if self._is_library else 0.1))
 
-    def _proposals(self, change: Change, diagnosis: Diagnosis) -> list[Change]:
+    def _proposals(self, change: Change, diagnosis: Diagnosis, compiled: Artifact) -> list[Change]:
         unread = {"num_stages"} if self.entry.is_gluon else set()
         options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | _options(change)
-        constants = {**self.entry.constants, **_constants(change)}
+        constants, target = {**self.entry.constants, **_constants(change)}, self.entry.target
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
-        warp_size = 32 if self.entry.target is None else self.entry.target.warp_size
-        return propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
+        warp_size = 32 if target is None else target.warp_size
+        changes = propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
+        limits = None if target is None else target.limits.multiprocessor
+        registers = None if limits is None else inspect_artifact(compiled, None).resources.registers.value
+        if registers is None or limits is None:
+            return changes
+        tiles = self.tile_axes or [name for name in constants if TILE_NAMES.fullmatch(name)]
+        settings, most = {**constants, **options}, limits.registers_per_lane
+        fitting = (fit_registers(one, settings, tiles, registers, most, warp_size) for one in changes)
+        return [one for one in fitting if one is not None]
 
     def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[tuple[Change, SourceEdit | None]]:
         """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
@@ -257,7 +260,8 @@ class _Search:
             for trial in helpful
             if trial is not best and trial.microseconds < limit and len(trial.change) == 1
         ]
-        changes += self._proposals(best.change, self._diagnose(best))
+        diagnosis = diagnose(best.candidate, self.make_disassembler([best.candidate.artifact]), **self._options)
+        changes += self._proposals(best.change, diagnosis, best.candidate.artifact)
         # what is not set yet first: other values of the same names were tried by themselves
         changes.sort(key=lambda change: not change.keys().isdisjoint(best.change))
         yield from (({**best.change, **change}, best.edit) for change in changes)
@@ -470,7 +474,7 @@ def _options(change: Change) -> dict[str, Any]:
 def processor_seconds() -> float:
     """Processor time of this process and of those that it waited for."""
     usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + kept_processor_seconds()
 
 
 def rank_trial(trial: Trial, before: float) -> tuple[float, int, int]:

@@ -20,7 +20,6 @@ def collect_within(seconds: float, steps: Callable[[], Iterator[StepResult]]) ->
     A compiler and a simulation cannot be interrupted, but their process can. Without fork there is no limit.
 
     Args:
-        seconds: elapsed time.
         steps: its results are pickled.
     """
     if "fork" not in multiprocessing.get_all_start_methods() or multiprocessing.current_process().daemon:

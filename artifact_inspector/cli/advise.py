@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
-_LAST_SECONDS = 2.0
-"""Processor time of what follows a search: the check of masks and the report."""
+_LAST_SECONDS = 3.0
+"""Processor time of what follows a search: the simulation of all CTAs and the report."""
 _LEAST_SECONDS = 2.0
 """Processor time for the simulation of all CTAs, even if the search has spent the budget."""
-
 _LEAST_BUDGET = 0.1
 """Seconds of a search for which nothing is left: it says so."""
 
@@ -69,17 +68,18 @@ def advise(
         from artifact_inspector.cli._budget import parse_duration
         from artifact_inspector.cli._launches import launch_disassembler
         from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
+        from artifact_inspector.compiling.ask.process import keep_workers
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.files.scratch import scratch_directory
         from artifact_inspector.model.limits import SIMULATION_SECONDS
         from artifact_inspector.report.progress import progress_bar
 
-        with scratch_directory() as scratch:
+        with scratch_directory() as scratch, keep_workers():
             cache, name, target = selection.cache, selection.name, selection.target
             source, is_fresh = "" if cache is None else str(cache), False
             if _KERNEL_FILE.fullmatch(source):
                 compiling = CompileOptions(signature=signature, const=const)
-                cache, kernel = _compile_source(source, target, compiling, Path(scratch)), source
+                cache, kernel = _compile_source(source, target, compiling, launches, Path(scratch)), source
                 is_fresh = True
             elif cache is not None and not cache.is_dir() and shutil.which(source) is not None:
                 words = [source, *filter(None, [name]), *(program or [])]
@@ -104,17 +104,16 @@ def advise(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
             spent = processor_seconds() - begin  # a trial takes about as long
-            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE / 4)
-            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
-                timed = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
             # without captures and compiles, which a trial does not repeat
-            others = processor_seconds() - begin - spent + (start if cache == selection.cache else 0.0)
+            others = start if cache == selection.cache else 0.0
             searches = _search(
                 pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
                 seconds=seconds - min(seconds / 2, (others + _LAST_SECONDS) / PROCESSOR_SHARE),
                 spent=spent, scratch=Path(scratch),
             )  # fmt: skip
-            diagnoses = timed
+            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin) - others)
+            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
+                diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
             _keep(pairs, diagnoses)
         _print_advice(diagnoses, searches, json=json)
         if apply:
@@ -187,26 +186,37 @@ def _advise_on_cluster(
         raise SystemExit(UNREADABLE)
 
 
-def _compile_source(source: str, targets: list[str] | None, compiling: CompileOptions, out: Path) -> Path:
-    """The cache of a kernel compiled from its file; types that are not given are derived from the source."""
-    from artifact_inspector.cli._requests import read_requests
-    from artifact_inspector.compiling import compile_kernels
-    from artifact_inspector.diagnosis.derived_signature import derive_arguments
+def _compile_source(
+    source: str, targets: list[str] | None, compiling: CompileOptions, launches: LaunchOptions, out: Path
+) -> Path:
+    """The cache of a kernel compiled from its file; types that are not given follow from the source and the launch."""
+    from artifact_inspector.cli._loading import open_cache_or_fail
+    from artifact_inspector.diagnosis.derived_signature import derive_arguments, specialise
 
     file, _, name = source.rpartition(":")
     if not Path(file).is_file():
         raise UsageError(f"{file} does not exist.", "Give the file of a kernel: kernels.py:matmul.")
     derived = derive_arguments(Path(file).read_text(encoding="utf-8"), name)
-    if derived is not None and compiling.signature is None:
-        assumed = " ".join(f"{one}={value}" for one, value in derived.constants.items())
-        notice(f"Assumed {derived.signature}{f' and {assumed}' if assumed else ''}: --signature and --const set them.")
-        const = compiling.const or []
-        named = {text.partition("=")[0].strip() for one in const for text in one.split(",")}
-        const = [*const, *(f"{one}={value}" for one, value in derived.constants.items() if one not in named)]
-        compiling = CompileOptions(signature=derived.signature, const=const)
-    requests = read_requests([source], compiling, None)
-    cache = out / "compiled"
-    for row in compile_kernels(requests, (targets or DEFAULT_TARGETS)[:1], cache):
+    if derived is None or compiling.signature is not None:
+        return _compile(source, targets, compiling, out / "compiled")
+    const = compiling.const or []
+    named = {text.partition("=")[0].strip() for one in const for text in one.split(",")}
+    const = [*const, *(f"{one}={value}" for one, value in derived.constants.items() if one not in named)]
+    cache = _compile(source, targets, CompileOptions(signature=derived.signature, const=const), out / "compiled")
+    ((_, request), *_) = _pair_launches(open_cache_or_fail(cache), None, [], launches)
+    signature = specialise(derived.signature, request.arguments)
+    assumed = " ".join(f"{one}={value}" for one, value in derived.constants.items())
+    notice(f"Assumed {signature}{f' and {assumed}' if assumed else ''}: --signature and --const set them.")
+    if signature == derived.signature:
+        return cache
+    return _compile(source, targets, CompileOptions(signature=signature, const=const), out / "specialised")
+
+
+def _compile(source: str, targets: list[str] | None, compiling: CompileOptions, cache: Path) -> Path:
+    from artifact_inspector.cli._requests import read_requests
+    from artifact_inspector.compiling import compile_kernels
+
+    for row in compile_kernels(read_requests([source], compiling), (targets or DEFAULT_TARGETS)[:1], cache):
         if row.directory is None:
             raise (UsageError if row.is_usage_error else CompileError)(
                 row.message or f"{source} does not compile.", row.remedy

@@ -64,7 +64,6 @@ def reused_stages(target: Any, record: StageRecord) -> Iterator[None]:
     """Reuse finished stages in the one compile of a block; their output is printed to standard error again.
 
     Args:
-        target: Triton's GPUTarget.
         record: empty; filled by the compile.
     """
     from triton.compiler.compiler import make_backend  # only in processes that have Triton

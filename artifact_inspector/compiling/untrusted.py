@@ -123,7 +123,7 @@ def _is_allowed(name: str, value: object) -> bool:
     if isinstance(value, str):
         return name in _WORD_OPTIONS and _WORD_PATTERN.fullmatch(value) is not None
     if isinstance(value, list | tuple):
-        return name in _LIST_OPTIONS and len(value) < 64 and all(_is_list_member(member) for member in value)
+        return name in _LIST_OPTIONS and len(value) < 64 and all(map(_is_list_member, value))
     return value is None and name in _INTEGER_OPTIONS
 
 

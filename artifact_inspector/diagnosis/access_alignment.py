@@ -27,9 +27,6 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
     """What makes the accesses of a line wider; None if nothing does.
 
     Args:
-        model: the launch.
-        line: of the source.
-        steps: its accesses.
         width: bytes of a thread at a time.
         most: bytes that a thread has in all, 16 at most.
     """

@@ -71,11 +71,6 @@ def _remainder(left: ValueRange, right: ValueRange) -> tuple[int, int]:
     return (left.low, left.high) if is_unchanged else (min(0, max(left.low, -most)), max(0, min(left.high, most)))
 
 
-def _masked(left: ValueRange, right: ValueRange) -> tuple[int, int]:
-    known = [one.high for one in (left, right) if one.low >= 0]
-    return 0, min(known, default=0)
-
-
 _BINARY: Mapping[str, Callable[[ValueRange, ValueRange], tuple[int, int]]] = {
     "arith.addi": lambda a, b: (a.low + b.low, a.high + b.high),
     "arith.subi": lambda a, b: (a.low - b.high, a.high - b.low),
@@ -84,7 +79,7 @@ _BINARY: Mapping[str, Callable[[ValueRange, ValueRange], tuple[int, int]]] = {
     "arith.divui": _corners(_divided),
     "arith.remsi": _remainder,
     "arith.remui": _remainder,
-    "arith.andi": _masked,
+    "arith.andi": lambda a, b: (0, min((one.high for one in (a, b) if one.low >= 0), default=0)),
     "arith.minsi": lambda a, b: (min(a.low, b.low), min(a.high, b.high)),
     "arith.maxsi": lambda a, b: (max(a.low, b.low), max(a.high, b.high)),
     "arith.minui": lambda a, b: (min(a.low, b.low), min(a.high, b.high)),
@@ -96,11 +91,7 @@ _BINARY: Mapping[str, Callable[[ValueRange, ValueRange], tuple[int, int]]] = {
 
 
 class RangeAnalysis:
-    """Evaluates a kernel for arguments and grids.
-
-    Args:
-        function: the kernel in TTIR.
-    """
+    """Evaluates a kernel for arguments and grids."""
 
     def __init__(self, function: Function) -> None:
         self.function = function

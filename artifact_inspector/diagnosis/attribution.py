@@ -81,10 +81,6 @@ def attribute(
     """A cause that disappears with the work of some steps.
 
     Args:
-        model: the launch.
-        kind: of the cause.
-        line: source line.
-        steps: what it consists of.
         reason: what happens.
         left: fraction of the work that is left without the cause.
         released: loads that need not wait for others then.

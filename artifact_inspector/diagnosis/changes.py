@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product, zip_longest
@@ -18,6 +19,7 @@ from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 TILE_NAMES = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
 """Names of constants that size tiles. Others may change what the kernel computes."""
 _GROUP = re.compile(r"GROUP\w*", re.IGNORECASE)
+_QUOTIENT = re.compile(r"cdiv\((\w+),(\w+)\)")
 AMD_WARP = 64
 OPTIONS = VARIABLE_OPTIONS | {"waves_per_eu", "matrix_instr_nonkdim"}
 """Names that are compiler options; every other name is a constant of the kernel."""
@@ -51,8 +53,6 @@ def propose_changes(
     Args:
         kinds: the causes, the first one first.
         options: `num_warps`, `num_stages` of the compiled kernel.
-        constants: values of its constants.
-        warp_size: threads of a warp.
         tiles: constants that size tiles by the kernel's source, whatever their name.
 
     Example:
@@ -61,17 +61,46 @@ def propose_changes(
     """
     sized = {name: value for name, value in constants.items() if name in tiles or TILE_NAMES.fullmatch(name)}
     by_kind = [_changes_for(kind, options, sized, warp_size) for kind in kinds]
+    constants = {name: value for name, value in constants.items() if type(value) in (int, str)}
     proposals = [
-        *_precisions(constants),
+        *({name: "tf32"} for name, value in constants.items() if value == "ieee"),
         # the first of each cause, then the second of each
         *(change for row in zip_longest(*by_kind) for change in row if change is not None),
         *_matrix_shapes(options, warp_size),
         *_stages(options, 1),
         *_warps(options, warp_size, (2, 0.5)),
         *_tiles(sized, (2, 0.5)),
-        *_groups(constants),
+        *({name: count} for name in constants if _GROUP.fullmatch(name) for count in (4, 8, 16)),
     ]
-    return [change for number, change in enumerate(proposals) if change not in proposals[:number]]
+    return [
+        change
+        for number, change in enumerate(proposals)
+        if change not in proposals[:number] and not change.items() <= constants.items()
+    ]
+
+
+def fit_registers(
+    change: Change, settings: Mapping[str, Any], tiles: Collection[str], needed: float, most: int, warp_size: int
+) -> Change | None:
+    """A change with more warps if the tile would not fit into the registers of a thread; None for far too few warps.
+
+    Args:
+        needed: registers per thread with the settings; the tile takes them. `most`: registers that a thread may have.
+
+    Example:
+        >>> settings = {"BLOCK": 64, "num_warps": 4}
+        >>> fit_registers({"BLOCK": 128}, settings, ["BLOCK"], 134, 255, 32)
+        {'BLOCK': 128, 'num_warps': 8}
+        >>> fit_registers({"num_warps": 1}, settings, ["BLOCK"], 134, 255, 32)
+    """
+    growth = math.prod(value / settings[name] for name, value in change.items() if name in tiles)
+    warps = settings.get("num_warps") or 1
+    needed *= growth * warps / change.get("num_warps", warps)
+    if needed <= most or (growth <= 1 and needed <= 2 * most):
+        return change
+    more = int(warps * growth)
+    fits = growth > 1 and "num_warps" not in change and more * warp_size <= MAX_THREADS_PER_BLOCK
+    return {**change, "num_warps": more} if fits else None
 
 
 def _changes_for(
@@ -117,16 +146,6 @@ def _tiles(tiles: Mapping[str, Any], factors: Sequence[float]) -> Iterator[Chang
                     yield {name: int(scaled)}
 
 
-def _groups(constants: Mapping[str, Any]) -> Iterator[Change]:
-    for name, value in constants.items():
-        if type(value) is int and _GROUP.fullmatch(name):
-            yield from ({name: count} for count in (4, 8, 16) if count != value)
-
-
-def _precisions(constants: Mapping[str, Any]) -> Iterator[Change]:
-    yield from ({name: "tf32"} for name, value in constants.items() if value == "ieee")
-
-
 def _matrix_shapes(options: Mapping[str, Any], warp_size: int) -> Iterator[Change]:
     """Options of AMD's back end; their values replace a default of 0."""
     if warp_size == AMD_WARP:
@@ -154,7 +173,11 @@ def changed_grid(
     used: list[str] = []
     for extent in request.grid:
         explanations = list(_explanations(int(extent), request, constants))
-        explanations = [text for text in explanations if _pairs_names(text)] or explanations
+        # a quotient that divides an argument by a tile with its name
+        named = [
+            text for text in explanations if all(b.lower().endswith(a.lower()) for a, b in _QUOTIENT.findall(text))
+        ]
+        explanations = named or explanations
         unused = [text for text in explanations if text not in used]
         if unused:
             used.append(unused[0])
@@ -166,12 +189,6 @@ def changed_grid(
         else:
             return None
     return tuple(extents)
-
-
-def _pairs_names(text: str) -> bool:
-    """Whether each quotient divides an argument by a tile with its name: `cdiv(M,BLOCK_M)`."""
-    pairs = re.findall(r"cdiv\((\w+),(\w+)\)", text)
-    return all(tile.lower().endswith(name.lower()) for name, tile in pairs)
 
 
 def _integers(values: Mapping[str, Any]) -> dict[str, int]:

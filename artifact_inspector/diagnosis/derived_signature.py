@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from artifact_inspector.diagnosis.argument_names import CONSTANTS, FLOATS, value_for
@@ -26,12 +27,7 @@ class DerivedArguments(NamedTuple):
 
 
 def derive_arguments(source: str, kernel: str) -> DerivedArguments | None:
-    """The arguments of a kernel; None if the file has no such function.
-
-    Args:
-        source: text of its file.
-        kernel: its name.
-    """
+    """The arguments of a kernel; None if the file has no such function."""
     functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef) and n.name == kernel]
     if not functions:
         return None
@@ -54,6 +50,19 @@ def derive_arguments(source: str, kernel: str) -> DerivedArguments | None:
         elif name not in defaults:
             types.append(f"{name}={'fp32' if FLOATS.fullmatch(name) else 'i32:16'}")
     return DerivedArguments(",".join(types), constants)
+
+
+def specialise(signature: str, arguments: Mapping[str, Any]) -> str:
+    """A derived signature as Triton compiles it for a launch: 1 is a constant, 17 no multiple of 16.
+
+    Example:
+        >>> specialise("n=i32:16,stride=i32:16,m=i32:16", {"n": 64, "stride": 1, "m": 17})
+        'n=i32:16,stride=1,m=i32'
+    """
+    for name, value in arguments.items():
+        if type(value) is int and value % 16:
+            signature = re.sub(rf"\b{name}=i32:16\b", f"{name}={1 if value == 1 else 'i32'}", signature)
+    return signature
 
 
 def _flows(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:

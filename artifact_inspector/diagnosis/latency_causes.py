@@ -38,8 +38,8 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
             weight = share = max(share, of_sectors, _chain_share(model, first))
         yield Attribution(CauseKind.DEPENDENT_LOADS, first, share, weight, reason)
     elif any(step.kind == "copy" for step in loads):
-        waits = [step for step in model.steps if _waits_for_copies(step) and model.is_in_loop(step)]
-        depths = {wait_effect(step, pipe_of(step))[1] for step in waits}
+        effects = [wait_effect(step, pipe_of(step)) for step in model.steps if model.is_in_loop(step)]
+        depths = {depth for effect, depth in effects if effect is SchedulingEffect.WAITS_FOR_COPIES}
         if depths == {0}:
             reason = "the pipeline drains: every iteration waits until no copy is in flight; raise num_stages"
             share = model.share_without_latency(is_ahead=True)
@@ -90,7 +90,3 @@ def _is_pipelined(model: LaunchModel) -> bool:
     """Whether the loads of any loop run ahead, by the order of its instructions."""
     kernel = inspect_artifact(model.sample.loaded.artifact, None, lambda facts: facts.pipelines)
     return any(pipeline.kind is not None for pipeline in kernel.pipelines.values())
-
-
-def _waits_for_copies(step: ProgramStep) -> bool:
-    return wait_effect(step, pipe_of(step))[0] is SchedulingEffect.WAITS_FOR_COPIES

@@ -194,8 +194,6 @@ def model_launch(
     """The model of one launch.
 
     Args:
-        candidate: the launch.
-        disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of the kernel's target.
         limit: steps after which it counts as endless.
         fetched: computes the traffic of device memory, or reads it from the result cache.

@@ -73,7 +73,6 @@ def proves_all_accesses(
     """Whether every access of a kernel is proven to be inside of its tensor.
 
     Args:
-        function: the kernel in TTIR.
         numbers: integer argument → its value.
         tensors: pointer argument → ways to see its shape.
         grid: axis → extent, for those that are a size.

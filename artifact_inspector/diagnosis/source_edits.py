@@ -41,9 +41,6 @@ def propose_edits(
     """Edits of a kernel for its causes, the first cause first.
 
     Args:
-        source: text of its file.
-        kernel: its name.
-        causes: with lines of that file.
         numbers: integer arguments of the launch.
         is_blackwell: whether the target has tensor memory, which some flags of loops use.
     """
@@ -227,7 +224,7 @@ def _repeat_words(
             for call in calls_of(value, "arange")
         )
     }
-    cloned = {n for n in kernel.reaching(load) if n in kernel.definitions and {n, *_deep(kernel, n)} & repeated}
+    cloned = {n for n in kernel.reaching(load) if n in kernel.definitions and kernel.reaching(ast.Name(n)) & repeated}
     others = [
         other
         for name in sorted(kernel.reaching(load) - cloned)
@@ -256,10 +253,6 @@ def _repeat_words(
     second = ast.parse(f"{target} = {outer}").body[0]
     text = kernel.replaced(kernel.rewrite(statement, first, second), inserted)
     yield SourceEdit(f"line {statement.lineno}: load {target} once per {step} elements and repeat it", kind, text)
-
-
-def _deep(kernel: KernelText, name: str) -> set[str]:
-    return set().union(*(kernel.reaching(item.value) for item in kernel.definitions.get(name, ())), set())
 
 
 def _hoist(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:

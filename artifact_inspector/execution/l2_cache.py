@@ -75,7 +75,6 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
     Args:
         stream: accesses of all its CTAs.
         ctas_per_multiprocessor: resident CTAs.
-        multiprocessors: of the GPU.
         l2_bytes: size of the L2.
     """
     events = stream.events()
@@ -191,7 +190,6 @@ def event_times(
         events: the accesses.
         lengths: accesses of each CTA.
         ctas_per_multiprocessor: resident CTAs.
-        multiprocessors: of the GPU.
         advantage: how much faster than average the oldest CTA of a multiprocessor proceeds.
     """
     if len(lengths) > _MOST_SCHEDULED_CTAS:
@@ -214,7 +212,6 @@ def schedule_ctas(
     Args:
         lengths: accesses of each CTA.
         ctas_per_multiprocessor: resident CTAs.
-        multiprocessors: of the GPU.
         advantage: how much faster than average the oldest CTA of a multiprocessor proceeds.
 
     Example:

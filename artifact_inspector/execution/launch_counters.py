@@ -161,7 +161,6 @@ def total_counters(
     """The counters of a run, and the reason for each that is null.
 
     Args:
-        run: of a launch.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
         l2: the modelled traffic, if the launch may not fit in L2.
         resident_ctas: of the GPU, whose spilled registers share the L2.

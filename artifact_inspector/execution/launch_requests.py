@@ -120,7 +120,8 @@ def _tensor(
         raise UsageError(f"{name} has a negative dimension.", _ARGUMENT_FORM)
     flat_values = values if values is None or isinstance(values, StoredValues) else tuple(_flat(values))
     if isinstance(flat_values, tuple) and not all(
-        isinstance(element, float) or _is_word(element) for element in flat_values
+        isinstance(element, float) or (isinstance(element, int) and -(1 << 63) <= element < 1 << 64)
+        for element in flat_values
     ):
         raise UsageError(f"{name} has values that are not numbers of at most 64 bits.", _ARGUMENT_FORM)
     tensor = Tensor(tuple(shape), element_type, tuple(stride), pointer, flat_values)
@@ -134,10 +135,6 @@ def _tensor(
                 "Give every element, in memory order.",
             )
     return tensor
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, int) and -(1 << 63) <= value < 1 << 64
 
 
 def _flat(values: Any) -> Iterable[Any]:

@@ -171,7 +171,6 @@ def predict_counters(
     """The prediction from a simulated launch.
 
     Args:
-        run: of a launch.
         wave: resident CTAs, and how their number was determined.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
         multiprocessors: number of them, among which resident CTAs are distributed.

@@ -212,8 +212,6 @@ def set_up_launch(
     """A launch before its first step.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         counters: receives the counters.
         runs_in_parallel: whether loop iterations may run in parallel.
 
@@ -283,8 +281,6 @@ def simulate_launch(
     """Simulate a launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         limit: steps after which it counts as endless.
         ctas: linear numbers of the CTAs to run; all by default.
         portion: lanes that are simulated together.

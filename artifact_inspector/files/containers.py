@@ -113,7 +113,10 @@ def _unpack(path: Path, members: tuple[str, ...], _stamps: tuple[Stamp | None, .
     paths = [path / member for member in members] or [path]
     try:
         root.mkdir()
-        unpacker = _Unpacker(sum(_packed_bytes(file) for file in paths), Path(scratch.name))
+        unpacker = _Unpacker(
+            sum(x.stat().st_size for path in paths for x in (path.glob("blobs/*/*") if path.is_dir() else [path])),
+            Path(scratch.name),
+        )
         if path.is_dir() and not members:
             unpacker.expand_image(lambda member: _opened(path / member), root, 1, "")
             paths = []
@@ -131,10 +134,6 @@ def _unpack(path: Path, members: tuple[str, ...], _stamps: tuple[Stamp | None, .
     if unpacker.problems and not any(root.iterdir()):
         raise CacheError(f"{name}: {unpacker.problems[0].problem} ({unpacker.problems[0].path}).", _REMEDY)
     return Unpacked(root if members else _cache_root(root), tuple(unpacker.problems), scratch)
-
-
-def _packed_bytes(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.glob("blobs/*/*")) if path.is_dir() else path.stat().st_size
 
 
 def _merge_launches(root: Path) -> None:

@@ -53,7 +53,6 @@ def search_sizes(
     """What the search found, and the error of the smallest launch that fails.
 
     Args:
-        loaded: the kernel.
         launch: a launch of it, without addresses.
         constants: that it was compiled with.
         steps: instructions after which it counts as endless.

@@ -68,7 +68,6 @@ def check_values(loaded: LoadedKernel, launch: KernelLaunch, steps: int) -> Valu
     """Compare the stores of a launch with the contents that the interpreter left.
 
     Args:
-        loaded: the kernel.
         launch: with the contents of its tensors.
         steps: instructions after which the kernel counts as endless.
     """

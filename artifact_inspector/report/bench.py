@@ -145,12 +145,10 @@ def _time_cells(row: Measurement, device: MeasuredDevice) -> list[str | Text]:
     ]
 
 
-def _config_text(config: dict[str, object]) -> str:
-    return "".join(f" {name}={value}" for name, value in config.items())
-
-
 def _failures(rows: Sequence[Measurement]) -> Iterable[RenderableType]:
     for row in rows:
         if row.message is not None:
-            title = Text(f"\n{row.kernel}{_config_text(row.config)} failed:", "bold red")
+            title = Text(
+                f"\n{row.kernel}{''.join(f' {name}={value}' for name, value in row.config.items())} failed:", "bold red"
+            )
             yield Group(title, Padding(Text(row.message), (0, 0, 0, 2)))

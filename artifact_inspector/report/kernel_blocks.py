@@ -13,7 +13,6 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
-from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
 from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
@@ -106,13 +105,9 @@ def _causes(kernel: KernelFacts) -> Table:
                 " ".join(fragment for fragment in (load.name, load.source) if fragment),
                 "–" if load.width is None else str(load.width),
                 str(sum(load.widths.values())),
-                _describe_causes(load),
+                "; ".join(dict.fromkeys(c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)),
             )
     return table
-
-
-def _describe_causes(load: LoadWidth) -> str:
-    return "; ".join(dict.fromkeys(c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes))
 
 
 def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:

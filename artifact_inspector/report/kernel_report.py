@@ -152,7 +152,10 @@ class KernelReport:
 
     def _problems(self) -> Iterator[RenderableType]:
         directory = self.kernel.artifact.directory
-        yield from problems_block([self.kernel], [x for x in self.cache.problems if _belongs(x.path, directory)])
+        yield from problems_block(
+            [self.kernel],
+            [x for x in self.cache.problems if directory in (".", x.path) or x.path.startswith(f"{directory}/")],
+        )
 
     def _story(self) -> Iterator[RenderableType]:
         """The diagnosis and the remedy, the numbers behind it, the verdicts, and what `--full` adds."""
@@ -273,10 +276,6 @@ def _spaced_blocks(*blocks: RenderableType | None) -> Iterator[RenderableType]:
         if block is not None:
             yield ""
             yield block
-
-
-def _belongs(path: str, directory: str) -> bool:
-    return directory in (".", path) or path.startswith(f"{directory}/")
 
 
 def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:

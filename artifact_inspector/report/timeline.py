@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -130,7 +130,9 @@ class _StripLines:
         rows: list[list[tuple[int, str]]] = []
         omitted = 0
         for segments in sorted(map(self._bar_segments, group_loads(self.lane, self.start, self.stop))):
-            row = next((row for row in rows if _row_end(row) + 1 <= segments[0][0]), None)
+            row = next(
+                (row for row in rows if max(column + len(piece) for column, piece in row) < segments[0][0]), None
+            )
             if row is not None:
                 row += segments
             elif len(rows) < MAX_BARS:
@@ -193,7 +195,3 @@ def _bar(first: str, label: str, last: str, dash: str, length: int) -> str:
     room = length - 1
     inner_label = f"{label}" if len(label) + 1 <= room else ""
     return first + inner_label + dash * (room - len(inner_label)) + last
-
-
-def _row_end(row: Sequence[tuple[int, str]]) -> int:
-    return max(column + len(piece) for column, piece in row)

@@ -8,7 +8,9 @@ from pathlib import Path
 import blind_pairs
 import pairs
 import pytest
+from typer.testing import CliRunner
 
+from artifact_inspector.cli import app
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.assumed_launch import assume_launch
 from artifact_inspector.execution.argument_matching import match_launch
@@ -83,3 +85,27 @@ def test_every_fixture_fills_a_gpu() -> None:
     grids = {f"{one.target} {one.directory}": assume_launch(one).grid for one in cache.entries if one.files.get("ttir")}
     assert len(grids) > 100
     assert not {name: grid for name, grid in grids.items() if math.prod(int(extent) for extent in grid) < 256}
+
+
+@pytest.mark.long
+def test_a_derived_type_is_that_of_the_assumed_launch(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    text = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows(x_ptr, y_ptr, M, N, stride_m, stride_n, BM: tl.constexpr, BN: tl.constexpr):
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BN)
+    mask = (r[:, None] < M) & (c[None, :] < N)
+    x = tl.load(x_ptr + r[:, None] * stride_m + c[None, :] * stride_n, mask=mask)
+    tl.store(y_ptr + r[:, None] * stride_m + c[None, :] * stride_n, x + 1, mask=mask)
+"""
+    file.write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["advise", f"{file}:rows", "--const", "BM=16,BN=64", "--budget", "0"])
+    assert done.exit_code == 0
+    # a stride of 1 is a constant, as Triton makes it, so that accesses are wide
+    assert "stride_m=i32:16,stride_n=1 " in done.stderr
+    assert "each thread accesses" not in done.stdout

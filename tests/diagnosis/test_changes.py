@@ -181,7 +181,7 @@ def test_a_gluon_kernel_gets_no_stages_but_the_reason() -> None:
             *(entry, SimpleNamespace(), diagnosis, SimpleNamespace()),  # type: ignore[arg-type]
             kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
         )  # fmt: skip
-        names[is_gluon] = {name for change in search._proposals({}, diagnosis) for name in change}
+        names[is_gluon] = {name for change in search._proposals({}, diagnosis, None) for name in change}
         assert ("does not read num_stages" in search.verified(60.0).reason) is is_gluon
     assert names == {False: {"num_warps", "num_stages"}, True: {"num_warps"}}
 

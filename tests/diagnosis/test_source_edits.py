@@ -87,6 +87,31 @@ def test_a_wrong_edit_is_refuted(tmp_path: Path) -> None:
     assert compare_results(files, "add_few", request, {"BLOCK": 1024}, pairs.FILE.parent, 2.0**-8) is False
 
 
+@pytest.mark.long
+def test_a_comparison_runs_a_few_tiles_of_a_long_loop_and_its_tail(tmp_path: Path) -> None:
+    text = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    tl.store(y_ptr + tl.arange(0, BLOCK), total)
+"""
+    files = tmp_path / "k.py", tmp_path / "edited.py"
+    files[0].write_text(text, encoding="utf-8")
+    files[1].write_text(text.replace("range(0, N, BLOCK)", "range(0, N // BLOCK * BLOCK, BLOCK)"), encoding="utf-8")
+    arguments = {"x_ptr": pairs.tensor("fp32", 1 << 22), "y_ptr": pairs.tensor("fp32", 64), "N": (1 << 22) - 3}
+    (request,) = parse_document_of({"grid": [1], "args": arguments}, "sums")
+    # the whole loop would take minutes in the interpreter
+    assert compare_results((files[0], files[0]), "sums", request, {"BLOCK": 64}, tmp_path, seconds=10) is True
+    assert compare_results(files, "sums", request, {"BLOCK": 64}, tmp_path, seconds=10) is False
+
+
 SOFTMAX = """
 import triton
 import triton.language as tl

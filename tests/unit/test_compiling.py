@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
@@ -26,6 +27,7 @@ from artifact_inspector.compiling import (
     compile_reference,
 )
 from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.ask.process import keep_workers, kept_processor_seconds
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.worker.loading import _read_config
 from artifact_inspector.errors import CompileError, UsageError
@@ -357,6 +359,29 @@ def test_a_file_that_never_imports_is_ended_and_costs_no_other(tmp_path, monkeyp
     refused, made = compile_kernels(requests, ["sm_80"], tmp_path / "c")
     assert "was not imported in 4 s" in refused.message
     assert made.message is None
+
+
+@pytest.mark.long
+@needs_triton
+def test_a_kept_process_imports_a_file_once_and_is_replaced_if_one_ends_it(source, tmp_path):
+    counted = source.with_name("counted.py")
+    counted.write_text(f"open({str(tmp_path / 'imports')!r}, 'a').write('.')\n{source.read_text()}")
+    (tmp_path / "dies.py").write_text("import os; os._exit(3)")
+    requests = [ask(counted, constexprs={"LENGTH": length}) for length in (1024, 1000, 2048)]
+    assert kept_processor_seconds() == 0
+    with keep_workers():
+        for number, request in enumerate(requests[:2], 1):
+            assert compile_kernels([request], ["sm_80"], tmp_path / "c")[0].message is None
+            assert (tmp_path / "imports").read_text() == "."
+            assert kept_processor_seconds() > 0, number
+        dead, made = compile_kernels([KernelRequest(f"{tmp_path}/dies.py:k"), requests[2]], ["sm_80"], tmp_path / "c")
+        assert "ended the process that imported it" in dead.message
+        assert made.message is None
+        untrusted = replace(requests[0], is_untrusted=True)
+        assert compile_kernels([untrusted], ["sm_80"], tmp_path / "d")[0].message is None
+        # the process that was ended, and the one whose path has no working directory, import it again
+        assert (tmp_path / "imports").read_text() == "..."
+    assert kept_processor_seconds() == 0
 
 
 @needs_triton

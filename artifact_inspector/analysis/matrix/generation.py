@@ -107,7 +107,9 @@ def _scalar_reason(
         return f"{UNIT_NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
     if unit is MatrixUnit.MMA and target.arch.number < FIRST_LAID_OUT_CAPABILITY:
         return f"this version of Triton lowers the dots of {target.arch} to FMA"
-    if unit is MatrixUnit.MMA and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in program_dots):
+    if unit is MatrixUnit.MMA and any(
+        _elements([dot]) == ["f32"] and not (dot.precision or "").startswith("tf32") for dot in program_dots
+    ):
         return f"{UNIT_NAMES[unit]} supports 32-bit floats only as tf32, but the dot requests full precision"
     return ""
 
@@ -126,10 +128,6 @@ def _older_reason(newest: MatrixUnit, dots: Sequence[MatrixWork]) -> str:
     if _elements(dots) == ["f64"]:
         return f"{name} does not multiply f64"
     return ""
-
-
-def _is_tf32(dot: MatrixWork) -> bool:
-    return dot.precision is not None and dot.precision.startswith("tf32")
 
 
 def _elements(dots: Sequence[MatrixWork]) -> list[str]:

@@ -67,7 +67,6 @@ def explain_pipeline(
 
     Args:
         num_stages: of the compilation (from its metadata).
-        version: of Triton, if known.
         facts: the region at each stage that has it.
         buffers: the loop at each stage that has it.
     """

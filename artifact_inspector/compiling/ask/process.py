@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -98,7 +99,16 @@ def run_requests(
         asks = [request_document for _, request_document in remaining]
         request = {"asks": asks, "parent": os.getpid(), "workers": workers, "time_limit": time_limit}
         reading: int | None = None
-        with _start_worker(interpreter, json.dumps(request)) as (process, errors):
+        kept, key = _KEPT_WORKERS.get(), (repr(interpreter), all(ask.get("untrusted") for ask in asks))
+        with ExitStack() as stack:
+            idle = None if kept is None else kept.idle.pop(key, None)
+            owner = stack if kept is None else kept.stack
+            process, errors = idle or owner.enter_context(_start_worker(interpreter))
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):  # one that ended before reading has written the reason to standard error
+                print(json.dumps(request), file=process.stdin, flush=True)
+                if kept is None:
+                    process.stdin.close()
             watch = _ImportTimer(process.kill)
             for line in process.stdout or ():
                 message = json.loads(line)
@@ -110,8 +120,11 @@ def run_requests(
                     watch.stop()
                     if planned is not None:
                         planned(message["jobs"] + failed_rows)
-                else:
+                elif "processor_seconds" not in message:
                     yield {**message, "ask": numbers[message["ask"]]}
+                elif kept is not None:
+                    kept.idle[key], kept.seconds[process.pid] = (process, errors), message["processor_seconds"]
+                    return
             watch.stop()
             status = process.wait()
             errors.seek(0)
@@ -172,11 +185,46 @@ class _ImportTimer:
 
 _ENDING_SECONDS = 10
 """Seconds that a compiling process gets to remove its files."""
+_Worker = tuple[subprocess.Popen[str], IO[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptWorkers:
+    stack: ExitStack
+    idle: dict[tuple[str, bool], _Worker] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+    """Process → its processor time."""
+
+
+_KEPT_WORKERS: ContextVar[_KeptWorkers | None] = ContextVar("kept workers", default=None)
 
 
 @contextmanager
-def _start_worker(interpreter: Interpreter, request: str) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
-    """Start a compiling process with its request; it and its children end with the block."""
+def keep_workers() -> Iterator[None]:
+    """Within the block, a process of each interpreter gets all requests of this thread, so that it imports once.
+
+    Untrusted requests have a process of their own: trusted ones import from the working directory.
+    """
+    if _KEPT_WORKERS.get() is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        token = _KEPT_WORKERS.set(_KeptWorkers(stack))
+        try:
+            yield
+        finally:
+            _KEPT_WORKERS.reset(token)
+
+
+def kept_processor_seconds() -> float:
+    """Processor time of the kept processes, which the caller has not waited for."""
+    kept = _KEPT_WORKERS.get()
+    return 0.0 if kept is None else sum(kept.seconds.values())
+
+
+@contextmanager
+def _start_worker(interpreter: Interpreter) -> Iterator[_Worker]:
+    """Start a compiling process; it and its children end with the block."""
     variables = {
         name: value
         for name, value in {**os.environ, **interpreter.environment}.items()
@@ -184,32 +232,18 @@ def _start_worker(interpreter: Interpreter, request: str) -> Iterator[tuple[subp
     }
     # a file, not a pipe: a kernel's file may print more than a pipe holds
     with tempfile.TemporaryFile() as errors:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
         try:
-            process = subprocess.Popen(
-                [*interpreter.command],
-                env=variables,
-                text=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
+            process = subprocess.Popen([*interpreter.command], env=variables, text=True, **pipes)
         except OSError as error:
             raise CompileError(f"{interpreter.command[0]} cannot be started: {error.strerror}.") from error
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            # a process that ended before reading has written the reason to standard error
-            with suppress(BrokenPipeError):
-                process.stdin.write(request)
-                process.stdin.flush()
-            with suppress(BrokenPipeError):
-                process.stdin.close()
-            yield process, errors
-        finally:
-            process.terminate()
-            process.stdout.close()  # a process that writes into a full pipe would never end
+        with process:
             try:
-                process.wait(_ENDING_SECONDS)
-            except subprocess.TimeoutExpired:
+                yield process, errors
+            finally:
+                process.terminate()
+                assert process.stdout is not None
+                process.stdout.close()  # a process that writes into a full pipe would never end
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_ENDING_SECONDS)
                 process.kill()
-                process.wait()

@@ -1,6 +1,6 @@
 """The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-It reads one JSON request from standard input. Each of its `asks` is a kernel for some targets:
+It reads JSON requests from standard input, one a line. Each of the `asks` of one is a kernel for some targets:
 
     place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
                  `.ttgir` file, which is compiled from that stage on
@@ -12,8 +12,9 @@ It reads one JSON request from standard input. Each of its `asks` is a kernel fo
     output       a file for all compiler output; for one kernel and one target
 `workers` is the number of concurrent compiles, `time_limit` the seconds of one, `parent` the process ID of the caller.
 It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row for each
-job as it ends. Cached entries are found by their key without a child. The calling process never imports Triton, so it
-may have threads.
+job as it ends, and `{"processor_seconds": of this process so far}`. A file is imported once, whatever the number of
+requests. Cached entries are found by their key without a child. The calling process never imports Triton, so it may
+have threads.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
@@ -32,7 +34,7 @@ from artifact_inspector.files.lifetime import kill_with_parent
 
 
 def main(import_paths: Iterable[str] = ()) -> None:
-    """Read the request on standard input, compile with the Triton of this Python, and write a line for each job.
+    """Read the requests on standard input, compile with the Triton of this Python, and write a line for each job.
 
     Args:
         import_paths: import directories of another Python that a kernel's file may use.
@@ -47,8 +49,6 @@ def main(import_paths: Iterable[str] = ()) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Ctrl-C reaches every process of the terminal; the calling process ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    request = json.load(sys.stdin)
-    kill_with_parent(request["parent"])
     # standard output carries only rows: an imported file may print
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -57,20 +57,25 @@ def main(import_paths: Iterable[str] = ()) -> None:
         answers.write(json.dumps(line) + "\n")
         answers.flush()
 
-    work: list[CompileJob] = []
-    rows: list[dict[str, Any]] = []
-    for number, ask in enumerate(request["asks"]):
-        # if an import ends this process, the caller knows which file did
-        write_line({"reading": number})
-        for planned_job in plan_jobs(ask):
-            row_position = {"ask": number, "index": len(work) + len(rows)}
-            if isinstance(planned_job, CompileJob):
-                work.append(replace(planned_job, label={**row_position, **planned_job.label}))
-            else:
-                rows.append({**row_position, **planned_job})
-    write_line({"jobs": len(rows) + len(work)})
-    for row in (*rows, *run_jobs(work, request["workers"], request["time_limit"])):
-        write_line(row)
+    for text in sys.stdin:
+        request = json.loads(text)
+        kill_with_parent(request["parent"])
+        work: list[CompileJob] = []
+        rows: list[dict[str, Any]] = []
+        for number, ask in enumerate(request["asks"]):
+            # if an import ends this process, the caller knows which file did
+            write_line({"reading": number})
+            for planned_job in plan_jobs(ask):
+                row_position = {"ask": number, "index": len(work) + len(rows)}
+                if isinstance(planned_job, CompileJob):
+                    work.append(replace(planned_job, label={**row_position, **planned_job.label}))
+                else:
+                    rows.append({**row_position, **planned_job})
+        write_line({"jobs": len(rows) + len(work)})
+        for row in (*rows, *run_jobs(work, request["workers"], request["time_limit"])):
+            write_line(row)
+        usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+        write_line({"processor_seconds": sum(usage.ru_utime + usage.ru_stime for usage in usages)})
 
 
 if __name__ == "__main__":

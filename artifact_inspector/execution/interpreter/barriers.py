@@ -52,7 +52,6 @@ def arrive_at_cta_barrier(machine: Machine, barrier: str, count: int | None, *, 
     """Block the group at a CTA barrier until enough threads have arrived.
 
     Args:
-        machine: the machine.
         barrier: name of the barrier.
         count: threads that it needs; None means all that have not exited.
         waits: False for a group that arrives without waiting.

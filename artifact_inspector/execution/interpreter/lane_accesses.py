@@ -71,7 +71,6 @@ def find_lane_accesses(
     """The lanes that access an address; None if there are none or the address is unknown.
 
     Args:
-        machine: the machine.
         address: of each lane.
         mask: lanes that take part; None means the active lanes.
         allows_offsets: whether CTAs that differ by an offset may share one row.

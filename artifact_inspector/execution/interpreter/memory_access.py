@@ -94,7 +94,6 @@ def update_values(
     """Update words of up to 8 bytes in memory, if the launch has values; returns the old words.
 
     Args:
-        machine: the machine.
         lanes: the active lanes.
         size: bytes.
         operands: words of each lane.

@@ -60,9 +60,7 @@ def fetched_bytes(
     address depends on a missing input.
 
     Args:
-        sample: of the launch.
         ctas_per_multiprocessor: resident CTAs.
-        multiprocessors: of the GPU.
         l2_bytes: size of the L2.
         limit: steps after which the launch counts as endless.
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.

@@ -363,7 +363,6 @@ def makespan(work: NDArray[np.float64], rates: Sequence[float], multiprocessors:
     Args:
         work: of each CTA, relative to a typical one.
         rates: typical CTAs that complete per cycle if 1, 2 … share a multiprocessor.
-        multiprocessors: of the GPU.
 
     Example:
         >>> makespan(np.array([1.0, 1.0, 1.0, 3.0]), [0.5], 2)

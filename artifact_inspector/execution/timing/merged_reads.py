@@ -37,7 +37,6 @@ def shares_served(footprints: Footprints, multiprocessors: int, resident: int) -
 
     Args:
         footprints: what each CTA reads.
-        multiprocessors: of the GPU.
         resident: CTAs that fit on a multiprocessor at a time.
     """
     return {

@@ -132,9 +132,6 @@ def estimate_launch(
     """The estimate for one launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
-        gpu_model: the GPU.
         target: whose occupancy limits apply.
         limit: steps after which it counts as endless.
         deferred: receives the window if waves of CTAs decide what is fetched; they are not simulated then, each byte is
@@ -431,7 +428,6 @@ def rank_launches(
 
     Args:
         candidates: the launches.
-        disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of the kernels' target.
         limit: steps after which a launch counts as endless.
         processors: number of parallel processes.

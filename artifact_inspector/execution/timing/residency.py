@@ -259,7 +259,6 @@ def overlap_warps(
         controls: of each step.
         costs: of each step of the trace, for all warps of a CTA together.
         starts: of the CTAs, in cycles.
-        warps: of each CTA.
         schedulers: each issues one instruction per cycle.
         barrier: cycles of a barrier that all other warps have reached.
         stalls: receives the cycles of all warps by the step that could not issue, and why.
@@ -400,10 +399,8 @@ def overlap_sample(
     """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs.
 
     Args:
-        sample: of the launch.
         costs: of its steps.
         controls: of its steps.
-        gpu_model: the GPU.
         resident_ctas: CTAs that share a multiprocessor.
         stalls: as of `overlap_warps`.
         in_step: whether CTAs start at their beginning, as the first of a launch; otherwise each is at another place

@@ -410,8 +410,6 @@ def sample_launch(
     """Simulate some CTAs of a launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         cta_limit: number of CTAs.
         limit: steps after which it counts as endless.
         ctas: numbers of the CTAs; by default some that are spread over the grid.

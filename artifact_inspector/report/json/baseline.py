@@ -175,14 +175,12 @@ def check_document(
 
 def _format_lines(value: object, indent: str) -> str:
     items = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(items, list) or not any(isinstance(item, dict) or _has_containers(item) for item in items):
+    if not isinstance(items, list) or not any(
+        isinstance(x, dict) or (isinstance(x, list) and any(isinstance(y, dict | list) for y in x)) for x in items
+    ):
         return json.dumps(value, allow_nan=False)
     inner = indent + "  "
     if isinstance(value, dict):
         lines = [f"{inner}{json.dumps(key)}: {_format_lines(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
     return "[\n" + ",\n".join(inner + _format_lines(item, inner) for item in items) + f"\n{indent}]"
-
-
-def _has_containers(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)
