@@ -257,8 +257,9 @@ class CheckReport:
         failures = self.corpus.failures(self.gates, is_strict=self.is_strict)
         if failures:
             text = f"{describe_failures(failures)}{self._describe_cause()}"
-            if not self.corpus.changes and self.corpus.matching.right:
-                text += " No kernel of the cache is in the baseline. Is the baseline of another cache?"
+            if not self.corpus.changes:
+                others = "No kernel of the cache is in the baseline. Is the baseline of another cache?"
+                text += f" {others if self.corpus.matching.right else 'The cache has no kernel.'}"
             yield Text(text, "bold red", overflow="fold")
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
@@ -286,8 +287,7 @@ class CheckReport:
         problems: Counter[str] = Counter()
         if TIME in self.gates and not self.is_strict:
             for change in self.corpus.changes:
-                price = change.price
-                if price is None or price.ratio is None:
+                if (price := change.price) is None or price.ratio is None:
                     problems[_NO_TIME if price is None else price.problem] += change.degree in _LISTED_DEGREES
         for problem, count in (+problems).items():
             yield f"Judged by facts, not by predicted time: {count} {plural('kernel', count)} ({problem})."
@@ -298,8 +298,7 @@ class CheckReport:
             return []
         facts, lines = [gate for gate in self.gates if gate != TIME], []
         for change in self.corpus.changes:
-            price = change.price
-            if price is None or price.ratio is None or price.direction is Sign.WORSE:
+            if (price := change.price) is None or price.ratio is None or price.direction is Sign.WORSE:
                 continue
             if worse := change.failures(facts, is_strict=False):
                 passes = f"{change.right.artifact.display_name} passes with {price.ratio:.2f}× the predicted time"
@@ -308,10 +307,11 @@ class CheckReport:
 
     def _describe_cause(self) -> str:
         """What fails of the worst kernel that does; empty if kernels are only missing or new."""
-        for change in self.corpus.changes:
-            failure = change.describe_failure(self.gates, is_strict=self.is_strict)
-            if failure:
-                return f" {change.right.artifact.display_name}: {failure}"
+        artifacts = [change.right.artifact for change in self.corpus.changes]
+        is_one_target = len({artifact.target for artifact in artifacts}) == 1
+        for change, artifact in zip(self.corpus.changes, artifacts, strict=True):
+            if failure := change.describe_failure(self.gates, is_strict=self.is_strict):
+                return f" {artifact.display_name}{'' if is_one_target else f' on {artifact.target}'}: {failure}"
         return ""
 
 

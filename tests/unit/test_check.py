@@ -127,6 +127,20 @@ def test_a_kernel_that_is_gone_fails_and_one_that_is_new_does_so_when_asked(dire
     assert "only in the cache" in result.stdout
     assert run("check", "cache", "-b", "facts.json", "--fail-on", "new").exit_code == 1
     assert run("check", "cache", "-b", "facts.json", "--fail-on", "verdict").exit_code == 0
+    shutil.rmtree(directory / "cache")
+    (directory / "cache").mkdir()
+    result = run("check", "cache", "--baseline", "facts.json")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Failed: 1 gate (gone). The cache has no kernel.")
+
+
+def test_among_several_gpus_the_first_sentence_names_the_one(directory: Path) -> None:
+    shutil.copytree(FIXTURES / "3.6.0" / "sm_90" / "matmul_grouped", directory / "cache", dirs_exist_ok=True)
+    assert run("baseline", "cache", "-o", "both.json").exit_code == 0
+    for ptx in (directory / "cache").rglob("*.ptx"):
+        ptx.write_text(ptx.read_text().replace("cp.async.wait_group \t4", "cp.async.wait_group \t0"))
+    words = run("check", "cache", "--baseline", "both.json").stdout
+    assert words.startswith("Failed: 1 gate (waits). matmul_kernel on sm_"), words
 
 
 @pytest.mark.long
