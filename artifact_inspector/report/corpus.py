@@ -258,8 +258,8 @@ class CheckReport:
         if failures:
             text = f"{describe_failures(failures)}{self._describe_cause()}"
             if not self.corpus.changes:
-                others = "No kernel of the cache is in the baseline. Is the baseline of another cache?"
-                text += f" {others if self.corpus.matching.right else 'The cache has no kernel.'}"
+                question = "No kernel of the cache is in the baseline. Is the baseline of another cache?"
+                text += f" {question if self.corpus.matching.right else 'The cache has no kernel.'}"
             yield Text(text, "bold red", overflow="fold")
         elif self.gates:
             verb = "changed" if self.is_strict else "got worse"
