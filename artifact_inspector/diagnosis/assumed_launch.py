@@ -48,15 +48,11 @@ def assume_launch(artifact: Artifact) -> LaunchRequest:
         UsageError: the arguments are not pointers and numbers, or are unknown.
     """
     examples = dict(parse_argument(example) for example in example_arguments(artifact))
-    if not examples:
-        raise UsageError(
-            f"No launch of {artifact.display_name} is recorded, and its arguments are unknown.",
-            "Give --launch FILE, or --grid and --arg NAME=VALUE for each argument.",
-        )
     function = _tensor_function(artifact)
-    if function is None:
+    if not examples or function is None:
+        missing = "its arguments are unknown" if not examples else "it has no TTIR to derive one from"
         raise UsageError(
-            f"No launch of {artifact.display_name} is recorded, and it has no TTIR to derive one from.",
+            f"No launch of {artifact.display_name} is recorded, and {missing}.",
             "Give --launch FILE, or --grid and --arg NAME=VALUE for each argument.",
         )
     assumption = _Assumption(function, examples)
@@ -196,9 +192,8 @@ class _Assumption:
 
     def _grid_extents(self) -> set[str]:
         """Arguments that bound indices of the grid."""
-        bounds = {
-            self.analysis.copied(one.bound) for one in self.analysis.comparisons() if self._depends_on_id(one.value)
-        }
+        of_ids = [one.bound for one in self.analysis.comparisons() if self._depends_on_id(one.value)]
+        bounds = {self.analysis.copied(bound) for bound in of_ids}
         return {name for name in self.numbers if f"%{name}" in bounds}
 
     def _extent(self, name: str) -> int:

@@ -160,11 +160,10 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
 
 def with_time(diagnosis: Diagnosis, microseconds: float) -> Diagnosis:
     """The diagnosis with another predicted time, also where its sentence says how far the roofline is."""
-    times = diagnosis.microseconds, microseconds
-    before, after = (_describe_speed(_roofline_speed(time, diagnosis.roofline_microseconds)) for time in times)
-    causes = tuple(replace(one, text=one.text.replace(before, after)) for one in diagnosis.causes)
-    summary = diagnosis.summary.replace(before, after)
-    return replace(diagnosis, microseconds=microseconds, causes=causes, summary=summary)
+    times, roofline = (diagnosis.microseconds, microseconds), diagnosis.roofline_microseconds
+    words = [_describe_speed(_roofline_speed(time, roofline)) for time in times]
+    causes = tuple(replace(one, text=one.text.replace(*words)) for one in diagnosis.causes)
+    return replace(diagnosis, microseconds=microseconds, causes=causes, summary=diagnosis.summary.replace(*words))
 
 
 def _roofline_speed(microseconds: float | None, roofline: float | None) -> float:
@@ -268,8 +267,7 @@ def _name_largest(bound: Cause, largest: Attribution) -> Cause:
 
 
 def _slowest_unit(time: TimeModel, model: LaunchModel) -> str:
-    terms = time.terms(model.sample)
-    return max(terms, key=lambda name: terms[name])
+    return max(terms := time.terms(model.sample), key=terms.__getitem__)
 
 
 def _bound(model: LaunchModel, speed: float) -> Cause:

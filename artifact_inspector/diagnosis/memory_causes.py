@@ -281,14 +281,16 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
             share = 1 - model.cycles / atomic_cycles(model)
         if swaps and (is_loop or model.sample.unfinished):
             written = "an atomic became" if model.operations.has(line, "tt.atomic_rmw") else "the atomics form"
-            adders = f"; {hits:,.0f} threads update one address" if hits >= 2 else ""
+            adders = f"; {_at_least(hits)} threads update one address" if hits >= 2 else ""
             reason = (
                 f"{written} a compare-and-swap loop, which repeats when other threads interfere{adders}; reduce first"
             )
             of_steps = attribute(model, CauseKind.COMPARE_AND_SWAP, line, _steps_of_lines(model, steps), reason)
             yield replace(of_steps, share=None if share is None else max(share, of_steps.share or 0.0), weight=1.0)
         elif hits >= LEAST_CONTENTION and (share is not None or serial >= _issue_cycles(model)):
-            reason = f"{hits:,.0f} atomics of the launch update one address, one after the other; reduce them first"
+            reason = (
+                f"{_at_least(hits)} atomics of the launch update one address, one after the other; reduce them first"
+            )
             yield Attribution(CauseKind.ATOMIC_CONTENTION, line, share, 1.0 if share is None else share, reason)
 
 
@@ -316,6 +318,12 @@ def _issue_cycles(model: LaunchModel) -> float:
 def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[ProgramStep]:
     lines, executed = {step.source_place for step in steps}, model.counters.warps_executed
     return [step for step in model.steps if step.source_place in lines and executed[step.index]]
+
+
+def _at_least(count: float) -> str:
+    """A count of the whole launch, of which sampled CTAs give the least: two digits of it are known."""
+    digit = 10 ** max(0, len(f"{count:.0f}") - 2)
+    return f"at least {int(count / digit) * digit:,}"
 
 
 def _most_on_one_address(model: LaunchModel, steps: Sequence[ProgramStep]) -> tuple[float, float]:

@@ -266,7 +266,7 @@ def test_the_atomics_of_the_first_study_are_a_compare_and_swap_loop() -> None:
     assert request.grid == (16, 32, 1)
     diagnosis = diagnose(RankingCandidate(entry, request, entry.constants), None)
     assert diagnosis.causes[0].kind is CauseKind.COMPARE_AND_SWAP
-    assert diagnosis.summary.endswith("; 32 threads update one address; reduce first.")
+    assert diagnosis.summary.endswith("; at least 32 threads update one address; reduce first.")
     assert any("not compared with a GPU" in note for note in diagnosis.notes)
     assert headline(entry, None) == diagnosis.summary
 
@@ -298,3 +298,13 @@ def test_shares_are_of_the_predicted_time(tmp_path: Path) -> None:
     assert 0.6 < cause.share < 7 / 9 + 0.06
     assert not twin.causes
     assert twin.summary.startswith("Nothing stands out: within ")
+
+
+def test_a_count_from_sampled_ctas_is_the_least(tmp_path: Path) -> None:
+    # 2**24 lanes add to 64 addresses: 2**18 each
+    cache = open_cache(Path(__file__).parents[2] / "fixtures" / "3.6.0" / "gfx942" / "atomic_cas")
+    ((entry, request),) = assume_launches(cache, None, [])
+    assert request.arguments["n"] == 1 << 24
+    words = re.search(r"at least ([\d,]+) ", headline(entry, None) or "")
+    assert words is not None
+    assert 0.75 * (1 << 18) < int(words[1].replace(",", "")) <= 1 << 18
