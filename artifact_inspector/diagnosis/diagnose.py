@@ -161,9 +161,11 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
 def with_time(diagnosis: Diagnosis, microseconds: float) -> Diagnosis:
     """The diagnosis with another predicted time, also where its sentence says how far the roofline is."""
     times, roofline = (diagnosis.microseconds, microseconds), diagnosis.roofline_microseconds
-    words = [_describe_speed(_roofline_speed(time, roofline)) for time in times]
-    causes = tuple(replace(one, text=one.text.replace(*words)) for one in diagnosis.causes)
-    return replace(diagnosis, microseconds=microseconds, causes=causes, summary=diagnosis.summary.replace(*words))
+    before, after = (_describe_speed(_roofline_speed(time, roofline)) for time in times)
+    causes = tuple(replace(one, text=one.text.replace(before, after)) for one in diagnosis.causes)
+    return replace(
+        diagnosis, microseconds=microseconds, causes=causes, summary=diagnosis.summary.replace(before, after)
+    )
 
 
 def _roofline_speed(microseconds: float | None, roofline: float | None) -> float:

@@ -42,10 +42,8 @@ class AdviceDocument(Document):
 def advice_document(diagnoses: Sequence[Diagnosis], searches: Sequence[RemedySearch | None]) -> AdviceDocument:
     """Diagnoses and remedies, as JSON."""
     rows = []
-    for diagnosis, search in zip(diagnoses, searches, strict=True):
-        if search is None:
-            rows.append(AdvisedLaunch(diagnosis, (), 0))
-            continue
-        notes = (*diagnosis.notes, search.reason) if search.reason else diagnosis.notes
+    for diagnosis, found in zip(diagnoses, searches, strict=True):
+        search = found or RemedySearch((), 0, "")
+        notes = (*diagnosis.notes, *filter(None, [search.reason]))
         rows.append(AdvisedLaunch(replace(diagnosis, notes=notes), search.remedies, search.tried))
     return AdviceDocument(kernels=tuple(rows))
