@@ -18,6 +18,7 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     select_rows,
     write_lanes,
 )
+from artifact_inspector.execution.interpreter.state_changes import chain_iterations
 from artifact_inspector.execution.interpreter.values import UnknownValue, apply_to_low_bits, select_lanes
 from tests.unit.test_execution_sass import run
 
@@ -72,6 +73,29 @@ def test_lanes_that_know_nothing_do_not_spoil_the_others() -> None:
     assert isinstance(every, UnknownValue)
     assert subset.missing_inputs == 2
     assert np.array_equal(np.asarray(every.unknown_bits) != 0, mask(0, 1))
+
+
+def test_a_few_lanes_that_agree_keep_one_column() -> None:
+    whole = np.where(LANES == 3, ROWS, ROWS * LANES)
+    held = write_lanes(mask(3), whole, UnknownValue(0, FULL, 1))
+    assert isinstance(held, LanePartition)
+    assert np.array_equal(held.value_in(mask(3)), ROWS)
+
+
+@pytest.mark.parametrize("rest", [ROWS * LANES, UnknownValue(0, FULL, 1)], ids=["known", "unknown"])
+def test_iterations_begin_with_the_pieces_that_the_ones_before_ended_with(rest: Any) -> None:
+    threads, count = 128, 20
+    on = (np.arange(threads) == 0)[None]
+    first = write_lanes(on, ROWS, np.tile(ROWS, threads) if isinstance(rest, np.ndarray) else rest)
+    ends = np.arange(count * len(ROWS))[:, None] * 5 % 7
+    ended = write_lanes(on, np.tile(ends, threads), select_rows(first, np.arange(count * len(ROWS)) % len(ROWS)))
+    assert isinstance(ended, LanePartition)
+    chain = chain_iterations(first, ended, (len(ROWS), threads), count)
+    assert isinstance(chain, LanePartition)  # not an array of all lanes of all iterations
+    assert all(np.size(subset.value) <= len(ends) for subset in chain.subsets if isinstance(subset.value, np.ndarray))
+    assert np.array_equal(np.ravel(chain.value_in(on)), [*ROWS[:, 0], *ends[: -len(ROWS), 0]])
+    if isinstance(rest, np.ndarray):
+        assert np.array_equal(as_array_value(chain)[:, 1:], np.tile(ROWS, (count, threads - 1)))
 
 
 DIVIDED = """

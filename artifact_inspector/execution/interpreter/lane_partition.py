@@ -19,6 +19,7 @@ from artifact_inspector.execution.interpreter.values import (
     UnknownValue,
     Value,
     is_entirely_unknown,
+    move_lanes,
     select_lanes,
 )
 
@@ -73,6 +74,16 @@ def materialize(value: Register) -> Value:
     return value.materialize() if isinstance(value, LanePartition) else value
 
 
+def value_in_lanes(register: Register, mask: BoolArray) -> Value:
+    """A register in some lanes, the same in all CTAs; one column if these lanes agree."""
+
+    def column(plane: Known) -> Known:
+        lanes = plane[:, mask[0]] if isinstance(plane, np.ndarray) and plane.shape[1] > 1 else None
+        return plane if lanes is None or (lanes != lanes[:, :1]).any() else lanes[:, :1]
+
+    return move_lanes(column, register.value_in(mask) if isinstance(register, LanePartition) else register)
+
+
 def has_unknown_bits(value: Register) -> bool:
     """Whether a register has unknown bits."""
     if isinstance(value, LanePartition):
@@ -117,6 +128,7 @@ def write_lanes(mask: BoolArray, value: Value, old: Register) -> Register | None
         value: their new value.
         old: the register before.
     """
+    value = value_in_lanes(value, mask)
     if not isinstance(old, LanePartition):
         if is_entirely_unknown(value) and is_entirely_unknown(old):
             return None

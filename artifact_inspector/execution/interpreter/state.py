@@ -153,7 +153,7 @@ class MachineState:
             threads=first.threads,
             warp_size=first.warp_size,
             registers={
-                name: _merge_register([uninitialized(name) if v is None else v for v in values], rows, shape)
+                name: merge_register([uninitialized(name) if v is None else v for v in values], rows, shape)
                 for name, values in _by_name([state.registers for state in states])
             },
             barriers=_merge_masks([state.barriers for state in states], rows),
@@ -181,7 +181,7 @@ def _by_name(mappings: Sequence[Mapping[_Key, _Item]]) -> Iterable[tuple[_Key, l
         yield name, [mapping.get(name) for mapping in mappings]
 
 
-def _merge_register(registers: Sequence[Register], rows: Sequence[int], shape: tuple[int, int]) -> Register:
+def merge_register(registers: Sequence[Register], rows: Sequence[int], shape: tuple[int, int]) -> Register:
     """A register of all CTAs."""
     partitions = [register for register in registers if isinstance(register, LanePartition)]
     is_same = len(partitions) == len(registers) and all(map(partitions[0].has_same_subsets, partitions[1:]))

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, is_int_array, stack_affine, to_affine
+from artifact_inspector.execution.interpreter.affine import AffineValue, is_int_array, to_affine
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
+    LaneSubset,
     Register,
-    as_array_value,
     materialize,
     select_rows,
+    value_in_lanes,
 )
-from artifact_inspector.execution.interpreter.state import MachineState
+from artifact_inspector.execution.interpreter.state import MachineState, merge_register
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
     Plain,
     UnknownValue,
     Value,
-    collapse_unknown,
-    data_of,
     in_affine_form,
     is_entirely_unknown,
-    unknown_bits_of,
-    with_unknown_bits,
 )
 
 StateName: TypeAlias = "str | int"
@@ -138,7 +134,7 @@ def is_predicate(value: Register) -> bool:
     return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
 
 
-def chain_iterations(first: Register, end_values: Register, shape: tuple[int, int], count: int) -> Value:
+def chain_iterations(first: Register, end_values: Register, shape: tuple[int, int], count: int) -> Register:
     """The values with which iterations begin: each begins with what the one before it ended with.
 
     Args:
@@ -147,28 +143,20 @@ def chain_iterations(first: Register, end_values: Register, shape: tuple[int, in
         shape: CTAs and lanes of one iteration.
         count: number of iterations.
     """
-    rows = shape[0]
-    if not any(isinstance(value, (UnknownValue, LanePartition)) for value in (first, end_values)):
-        earlier_ends = select_rows(end_values, np.arange((count - 1) * rows))
-        affine_chain = stack_affine((first, earlier_ends), (rows, (count - 1) * rows))
-        if affine_chain is not None:
-            return affine_chain
-    first, end_values = as_array_value(first), as_array_value(end_values)
-    data = _stack_iterations(data_of(first), data_of(end_values), shape, count)
-    unknown_bits = _stack_iterations(unknown_bits_of(first), unknown_bits_of(end_values), shape, count)
-    if data.dtype == np.bool_:
-        unknown_bits = unknown_bits != 0
-    return collapse_unknown(with_unknown_bits(data, unknown_bits, first, end_values))
-
-
-def _stack_iterations(first: Known, ended: Known, shape: tuple[int, int], count: int) -> NDArray[Any]:
-    rows, lanes = shape
-    earlier_ends = np.broadcast_to(np.asarray(ended), (count * rows, lanes))[: (count - 1) * rows]
-    return np.concatenate([np.broadcast_to(np.asarray(first), shape), earlier_ends])
+    counts = shape[0], (count - 1) * shape[0]
+    chained = first, select_rows(end_values, np.arange(counts[1]))
+    if isinstance(end_values, LanePartition):
+        masks = [mask for mask, _ in end_values.subsets]
+        chained = tuple(
+            LanePartition(tuple(LaneSubset(mask, value_in_lanes(part, mask)) for mask in masks)) for part in chained
+        )
+    return merge_register(chained, counts, (count * shape[0], shape[1]))
 
 
 def have_equal_values(a: Register, b: Register) -> bool:
     """Whether two registers hold the same, as far as known."""
+    if isinstance(a, LanePartition) and isinstance(b, LanePartition) and a.has_same_subsets(b):
+        return all(have_equal_values(x.value, y.value) for x, y in zip(a.subsets, b.subsets, strict=True))
     a, b = materialize(a), materialize(b)
     if isinstance(a, UnknownValue) or isinstance(b, UnknownValue):
         return have_equal_known_bits(a, b)
