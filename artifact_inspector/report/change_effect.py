@@ -101,13 +101,11 @@ def describe_effect(reach: Reach) -> str:
         assert first is not None
         if first.kind == BINARY:
             return f"No change: the {first.suffix} is identical; only earlier stages differ."
-        last = reach.files[-1] is first
-        ending = " is identical." if last else " and all later stages are identical."
+        ending = " is identical." if reach.files[-1] is first else " and all later stages are identical."
         return f"No change: {first.suffix.upper()}{ending}"
     first_difference = reach.first_difference
-    lead = "The launch changed"
-    if first_difference is not None:
-        lead = f"The code changed (from {first_difference.suffix.upper()} on)"
+    place = "" if first_difference is None else f" (from {first_difference.suffix.upper()} on)"
+    lead = f"The code changed{place}" if place else "The launch changed"
     change = reach.change
     if change is not None and not change.sentence and any(x.facet == Facet.TILES for x in change.differences):
         lead = f"Changed, better or worse unknown, since the tiles differ: {lead[0].lower()}{lead[1:]}"
@@ -237,7 +235,9 @@ class RemediesReport:
                     yield Padding(text, (0, 0, 0, 9))
             yield from (Padding(Text(note, "dim", overflow="fold"), (0, 0, 0, 2)) for note in notes)
             yield ""
-        yield Text(self._describe_untried(), "dim")
+        if self.untried_count or not self.kernels:
+            yield Text(self._describe_untried(), "dim")
 
     def _describe_untried(self) -> str:
-        return f"{self.untried_count} {plural('finding', self.untried_count)} without an option to try"
+        count = self.untried_count
+        return f"{count} {plural('finding', count)} without an option to try" if count else "No findings"

@@ -126,6 +126,11 @@ def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     assert any("from the cached TTIR" in note for note in kernel["notes"])
 
 
+def test_a_kernel_without_findings_has_nothing_to_try() -> None:
+    words = ["findings", str(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"), "--try"]
+    assert CliRunner().invoke(cli.app, words).stdout.strip() == "No findings"
+
+
 @pytest.mark.long
 def test_what_was_tried_is_a_document(tried: dict) -> None:
     schema = json.loads((ROOT / "docs" / "schema" / "v2" / "remedies.schema.json").read_text())
