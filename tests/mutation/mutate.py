@@ -64,6 +64,8 @@ PARAMETERS = 3
 """Of one test that has no record, in files that do not import the module."""
 APART = 6
 """Files of tests for a fault that needs a process of its own."""
+WAITS = 3
+"""Times as long as the tests of one mutant may take on the clock."""
 SLOW = 12.0
 """Seconds of processor time of a test that has no record."""
 
@@ -148,9 +150,9 @@ def run(items: Sequence[pytest.Item], reach: Reach, say: Any, most: float = 1e9)
                 failed.append(report.nodeid)
 
     config.pluginmanager.register(Watch())
-    began = time.process_time()
+    began, start = time.process_time(), time.monotonic()
     for number, item in enumerate(items):
-        if time.process_time() - began > most:
+        if time.process_time() - began > most or time.monotonic() - start > WAITS * most:
             break
         took = reach.seconds.get(item.nodeid)
         signal.setitimer(signal.ITIMER_VIRTUAL, SLOW if took is None else 5 + 10 * took)

@@ -58,7 +58,7 @@ class Reach(NamedTuple):
     """What was recorded."""
 
     seconds: dict[str, float]
-    """Test → of processor time; those that did not pass are missing."""
+    """Test → on the clock, as it may wait for processes; those that did not pass are missing."""
     lines: dict[str, dict[int, set[str]]]
     """File → first line of a function → tests, and pieces."""
 
@@ -218,10 +218,10 @@ class Recorder:
         if time.monotonic() - self.written > 20:
             self.written = time.monotonic()
             self.write()
-        began = time.process_time()
+        began = time.monotonic()
         self.note_under(piece)
         yield
-        self.seconds[item.nodeid] = time.process_time() - began
+        self.seconds[item.nodeid] = time.monotonic() - began
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
