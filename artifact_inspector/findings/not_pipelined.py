@@ -4,9 +4,9 @@ None of its loads, or only some of them, are prefetched, although `num_stages` r
 its copies itself (Gluon, TLX) computes on each copy in the iteration that issues it.
 
 **When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the reason. Not
-reported are loops without a known reason, and loops without a dot at the default `num_stages`. Remainders of unrolled
-loops, loops with `num_stages` 1, warp-specialised loops, loops around these, and loops flattened into an inner loop
-are not reported either. Loops with the same reason share one finding.
+reported are loops without a known reason, loops without a dot at `num_stages` 1 or at the default, and loops for AMD
+GPUs at `num_stages` 1, as attention often has there. Remainders of unrolled loops, warp-specialised loops, loops around
+these, and loops flattened into an inner loop are not reported either. Loops with the same reason share one finding.
 
 **What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide it.
 
@@ -46,24 +46,24 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     yield from _serial_by_hand(last, ahead)
     outer_loops, target = _around_specialised(kernel), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]
-    groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
+    groups: dict[tuple[bool, str, bool, int], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
         region = last.region(name)
         if region is None or region.verdict not in UNPIPELINED or name in ahead:
             continue
-        if pipeline.num_stages is None or pipeline.num_stages <= 1:
+        requested = pipeline.num_stages or 0
+        if requested < 1 or (requested == 1 and default_stages != BY_DEFAULT[Backend.CUDA]):
             continue
         if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in outer_loops:
             continue
         has_dots = bool(find_dots(kernel, name)[1])
-        if not has_dots and pipeline.num_stages == default_stages:
+        if not has_dots and requested in (1, default_stages):
             continue
-        partly = region.verdict is OrderVerdict.PARTLY_PIPELINED
-        key = (partly, pipeline.unpipelined_reason, has_dots)
+        key = (region.verdict is OrderVerdict.PARTLY_PIPELINED, pipeline.unpipelined_reason, has_dots, requested)
         groups.setdefault(key, []).append((region, pipeline))
-    for (partly, reason, has_dots), loops in groups.items():
+    for (partly, reason, has_dots, requested), loops in groups.items():
         problem = "not all of its loads are pipelined" if partly else "not pipelined"
-        names = ", ".join(region.id for region, _ in loops)
+        problem += f" (num_stages {requested})" if requested > 1 else ""
         evidence = [evidence_line for _, pipeline in loops for evidence_line in pipeline.evidence]
         stages = {evidence_line.stage for evidence_line in evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
@@ -72,7 +72,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             s for region, _ in loops for evidence_line in region.rounds for s in evidence_line.sources
         )
         yield Remark(
-            f"{names}: {problem} (num_stages {loops[0][1].num_stages}): {reason}",
+            f"{', '.join(region.id for region, _ in loops)}: {problem}: {reason}",
             stage,
             tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in loops),
             tuple(sources),

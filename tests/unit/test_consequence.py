@@ -148,7 +148,7 @@ def test_without_a_finding_its_code_says_what_costs_most() -> None:
     [
         ("3.6.0/sm_80/copy", "the loads and stores at copy.py:11", ("copy.py:11",)),
         ("3.6.0/sm_80/shared_operands", "shared_operands.py:20 has ", ("shared_operands.py:20",)),
-        ("3.6.0/sm_80/causal", "no line stands out", ("causal.py:31 via :53",)),
+        ("3.6.0/gfx942/layer_norm", "no line stands out", ("layer_norm.py:20",)),
     ],
 )
 def test_the_line_is_that_of_the_busiest_unit(name: str, said: str, sources: tuple[str, ...]) -> None:

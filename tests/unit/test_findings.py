@@ -91,3 +91,12 @@ def test_large_spills_come_before_a_scalar_dot_and_small_ones_after_it() -> None
         spilled = kernel.resources.spill_bytes._replace(value=stored)
         resources = replace(kernel.resources, spill_bytes=spilled, reload_bytes=spilled)
         assert [finding.code for finding in find_findings(replace(kernel, resources=resources))] == codes
+
+
+def test_a_serial_loop_with_one_stage_is_named_where_stages_help() -> None:
+    def message(name: str) -> list[str]:
+        return [one.remark.message for one in find_findings(saved(name).facts) if one.code == "AI003"]
+
+    assert message("3.6.0/sm_80/causal") == ["loop@53: not pipelined: num_stages 1 requests no pipelining"]
+    assert message("3.6.0/gfx942/causal") == []  # AMD's attention has one stage
+    assert message("3.6.0/sm_80/two_loops") == []  # no dot
