@@ -2,16 +2,20 @@
 
 `instructions/sass.txt` and `amdgcn.txt` have one statement of each form that compiled kernels use, and the opcodes of AMD
 that they do not use, with what it leaves in the first lanes of each register, and a checksum of all lanes;
-`--update-golden` writes the right side anew. That the numbers are right is what the tests of instructions and of
-counters say: the golden notices whatever moves. Two tests need no expectation: a register may hold an array, or a number
-of each CTA plus one of each lane, and no bit is known that an unknown bit could change.
+`--update-golden` writes the right side anew. Those that access memory or multiply matrices are in `*_memory.txt`: with a
+tensor and shared memory of known content, what is counted of the access, and what stands in memory after it. What is
+read of each, its kind and its registers, is in `*_read.txt`. That the numbers are right is what the tests of
+instructions and of counters say: the golden notices whatever moves. Two tests need no expectation: a register may hold
+an array, or a number of each CTA plus one of each lane, and no bit is known that an unknown bit could change.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +27,17 @@ from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import materialize
+from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, Value, as_plain_array
-from artifact_inspector.execution.launch import KernelLaunch, place_tensors
+from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.execution.sass.semantics import read_program as read_sass
 from artifact_inspector.execution.simulation import run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.amdgcn.kernel import InitialState
 from artifact_inspector.model import Stage
+from artifact_inspector.model.float_formats import NEAREST
 from artifact_inspector.model.text import SourceText
 
 FOLDER = Path(__file__).parent / "instructions"
@@ -47,6 +53,10 @@ EDGES = np.array(
     np.int64,
 )
 """Integers, and the words of floats and of pairs of halves, where rules change."""
+NOTHING = KernelLaunch((CTAS, 1, 1), {})
+MEMORY = 1 << 14
+"""Words of the tensor and of the shared memory that statements access."""
+COUNTED = ("sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes_requested", "active_threads")
 Registers = Mapping[str, Value]
 
 
@@ -60,17 +70,19 @@ class Vendor:
     """Registers of each lane."""
     predicates = tuple(f"{bank}{n}" for bank in ("P", "UP") for n in range(7))
 
-    def machine(self, statement: str) -> Machine:
-        text = (
-            f'\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n        /*0000*/                   {statement} ;\n'
-            "        /*0010*/                   EXIT ;\n"
-        )
-        program = read_sass(format_of(self.stage).parse(SourceText("k.sass", text), self.stage), "k")
-        launch = place_tensors(KernelLaunch((CTAS, 1, 1), {}))
+    def source(self, statements: Iterable[str]) -> SourceText:
+        lines = [
+            f"        /*{at:04x}*/                   {one} ;\n" for at, one in zip(count(0, 16), (*statements, "EXIT"))
+        ]
+        return SourceText("k.sass", '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n' + "".join(lines))
+
+    def machine(self, statement: str, threads: int = 32, launch: KernelLaunch = NOTHING) -> Machine:
+        program = read_sass(format_of(self.stage).parse(self.source([statement]), self.stage), "k")
+        launch = place_tensors(launch)
         names = InputNames()
-        environment = SassEnvironment(program, launch, (), 32, names)
+        environment = SassEnvironment(program, launch, (), threads, names)
         counts, memory = StepCounters(len(program.steps), 1000), GlobalMemory(launch)
-        return Machine(program, np.arange(CTAS), 32, memory, counts, names, environment)
+        return Machine(program, np.arange(CTAS), threads, memory, counts, names, environment)
 
 
 class Amd(Vendor):
@@ -79,17 +91,23 @@ class Amd(Vendor):
     own = tuple(f"{bank}{n}" for bank in "va" for n in range(256))
     predicates = ("scc",)
 
-    def machine(self, statement: str) -> Machine:
+    def source(self, statements: Iterable[str], target: str = "gfx942") -> SourceText:
+        head = f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"\n\t.type\tk,@function\nk:\n'
+        body = "".join(f"\t{one}\n" for one in (*statements, "s_endpgm"))
+        return SourceText("k.amdgcn", f"{head}{body}.Lfunc_end0:\n")
+
+    def machine(self, statement: str, threads: int = 64, launch: KernelLaunch = NOTHING) -> Machine:
         is_narrow = statement.startswith(("v_dual", "s_delay")) or "vcc_lo" in statement
+        is_narrow |= re.match(r"[a-z]+_(load|store|atomic)_\w*(2addr|\b[bui]\d|_[bui]\d)", statement) is not None
         lanes, target = (32, "gfx1100") if is_narrow else (64, "gfx942")
-        text = f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"\n\t.type\tk,@function\nk:\n\t{statement}\n\ts_endpgm\n.Lfunc_end0:\n'
-        module = format_of(self.stage).parse(SourceText("k.amdgcn", text), self.stage)
+        threads = max(lanes, threads) if threads != 64 else lanes
+        module = format_of(self.stage).parse(self.source([statement], target), self.stage)
         beginning = InitialState((), lanes, None)
         program = read_amdgcn(module, "k", beginning, 128)
-        launch, names = place_tensors(KernelLaunch((CTAS, 1, 1), {})), InputNames()
-        environment = AmdgcnEnvironment(program, beginning, launch, (), lanes, names)
+        launch, names = place_tensors(launch), InputNames()
+        environment = AmdgcnEnvironment(program, beginning, launch, (), threads, names)
         counts, memory = StepCounters(len(program.steps), 1000), GlobalMemory(launch)
-        return Machine(program, np.arange(CTAS), lanes, memory, counts, names, environment)
+        return Machine(program, np.arange(CTAS), threads, memory, counts, names, environment)
 
 
 VENDORS = {"sass": Vendor(), "amdgcn": Amd()}
@@ -146,6 +164,69 @@ def told(vendor: str, statement: str) -> str:
     machine = VENDORS[vendor].machine(statement)
     found = after(machine, edges(vendor, machine.threads))
     return f"{statement} → " + "; ".join(f"{name} {shown(value)}" for name, value in sorted(found.items()))
+
+
+@cache
+def with_tensor() -> KernelLaunch:
+    words = seeded("tensor").choice(EDGES, MEMORY).astype(np.uint32).view(np.int32)
+    return KernelLaunch((CTAS, 1, 1), {"x": Tensor((MEMORY,), "int32", values=tuple(words.tolist()))})
+
+
+@cache
+def places(vendor: str, threads: int) -> Registers:
+    """In each even register a multiple of 16 below 4096, in each odd one the upper word of an address of the tensor."""
+    found = dict(edges(vendor, threads))
+    for name in VENDORS[vendor].own:
+        if int(name.lstrip("Rva")) % 2:
+            found[name] = np.full((CTAS, threads), FIRST_ADDRESS >> 32, np.int64)
+        else:
+            found[name] = np.stack([seeded(name, cta).permutation(256)[:threads] for cta in range(CTAS)]) * 16
+    for name in VENDORS[vendor].shared:
+        if name.lstrip("URs").isdigit():
+            number = int(name.lstrip("URs"))
+            found[name] = FIRST_ADDRESS >> 32 if number % 2 else 0x8000 if number % 4 == 2 else 0
+    return found
+
+
+@cache
+def numbers(vendor: str, threads: int) -> Registers:
+    """In each register two halves of moderate size, which are a float32 and small integers, too."""
+    found = dict(edges(vendor, threads))
+    for name in VENDORS[vendor].own:
+        halves = seeded(name, "numbers").integers(-8, 9, (CTAS, threads, 2)).astype(np.float16) / np.float16(4)
+        found[name] = np.ascontiguousarray(halves).view(np.uint32).astype(np.int64)[..., 0]
+    return found | dict.fromkeys(VENDORS[vendor].shared, 64)
+
+
+def accessed(vendor: str, statement: str) -> str:
+    """What a statement leaves in registers and in shared memory, and what is counted of its access."""
+    threads = 128 if "GMMA" in statement else 64
+    machine = VENDORS[vendor].machine(statement, threads, with_tensor())
+    shared = seeded("shared").choice(EDGES, (1, MEMORY))
+    if "gdesc" in statement:  # halves of moderate size, so that sums are numbers
+        shared = shared & 0x83FF83FF | 0x3C003C00
+    addresses = 4 * np.arange(MEMORY).reshape(1, -1)
+    machine.shared_memory.store(addresses, 4, shared, np.ones(addresses.shape, bool))
+    memory = machine.memory
+    memory.values = LaunchValues(memory.regions, NEAREST)
+    is_access = re.match(r"(global|flat|scratch|buffer|ds|s_load|s_buffer)_|[^[]* \[|.*R\d+\.64", statement) is not None
+    found = after(machine, (places if is_access else numbers)(vendor, machine.threads))
+    told = [f"{name} {shown(value)}" for name, value in sorted(found.items())]
+    told += [f"{name} {getattr(machine.counters, name)[0]}" for name in COUNTED if getattr(machine.counters, name)[0]]
+    for tensor in memory.tensors:
+        marks = {"read": tensor.read_marks, "written": tensor.written_marks, "updated": tensor.update_marks}
+        told += [f"{word} {tensor.count_touched(of)}" for word, of in marks.items() if of is not None and of.any()]
+        content, known, writers = memory.values.stored(tensor.start, 4 * MEMORY)
+        if (writers >= 0).any():
+            told.append(f"stored {zlib.crc32(np.where(known, content, 0).tobytes()):08x} {known.sum()}")
+    words, stored = machine.shared_memory.load(addresses, 4, np.ones(addresses.shape, bool)) or (shared, shared)
+    kept = np.where(stored, words, -1)
+    if (kept != shared).any():
+        told.append(f"shared {zlib.crc32(kept.tobytes()):08x}")
+    told += [
+        f"local {at}: {shown(materialize(value))}" for at, value in sorted(machine.local_memory.lane_words.items())
+    ]
+    return f"{statement} → " + "; ".join(told)
 
 
 def by_number(machine: Machine, names: Iterable[str]) -> dict[str, tuple[list[int], list[int]]]:
@@ -230,16 +311,40 @@ def wrongly_known(vendor: str, statement: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_statement_computes_what_it_did(vendor: str, request: pytest.FixtureRequest) -> None:
-    found = [told(vendor, statement) for statement in statements(vendor)]
-    file = FOLDER / f"{vendor}.txt"
+def hold(file: Path, found: list[str], request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
         file.write_text("\n".join(found) + "\n", encoding="utf-8")
     before = file.read_text(encoding="utf-8").splitlines()
     assert [
         f"{one} (was {old.partition(' → ')[2]})" for one, old in zip(found, before, strict=True) if one != old
     ] == []
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_statement_computes_what_it_did(vendor: str, request: pytest.FixtureRequest) -> None:
+    hold(FOLDER / f"{vendor}.txt", [told(vendor, statement) for statement in statements(vendor)], request)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_statement_accesses_what_it_did(vendor: str, request: pytest.FixtureRequest) -> None:
+    found = [accessed(vendor, statement) for statement in statements(f"{vendor}_memory")]
+    hold(FOLDER / f"{vendor}_memory.txt", found, request)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_statement_is_read_as_it_was(vendor: str, request: pytest.FixtureRequest) -> None:
+    asked = [*statements(vendor), *statements(f"{vendor}_memory")]
+    module = format_of(VENDORS[vendor].stage).parse(VENDORS[vendor].source(asked), VENDORS[vendor].stage)
+    instructions = module.functions[0].instructions
+    found = []
+    for one in instructions:
+        results, reads = (" ".join(names) for names in one.operands)
+        found.append(
+            f"{one.guard or ''} {one.text} → {one.opcode} {one.kind.name.lower()}: {results} ← {reads}".strip()
+        )
+    assert len(found) >= len(asked)
+    hold(FOLDER / f"{vendor}_read.txt", found, request)
 
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
