@@ -41,8 +41,9 @@ GATHERING = {
     "LocatedRound", "LocatedStatement", "LoopPrefetch",  # filled in while rounds are located
     "RegionMeasurement", "StepCounters",  # a walk counts in them
     "OpenRegion",  # of formats/mlir: open until its last line is read
-    "_Search", "Block", "BlockRow",  # a drawing measures its boxes, then places them
+    "Block", "BlockRow",  # a drawing measures its boxes, then places them
     "_OpenFile",  # an editor types in it
+    "_Search",  # it gathers its trials
     "StoredFacts",  # counts what it wrote
     "MachineState",  # a machine runs on it
     "Mbarrier",  # arrivals change it

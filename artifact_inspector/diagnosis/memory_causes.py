@@ -229,7 +229,7 @@ def _invariant_loads(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _refetched(model: LaunchModel) -> Iterator[Attribution]:
-    """Tensors that device memory delivers several times: the CTAs that share them run too far apart for the L2."""
+    """Tensors that device memory delivers several times: the L2 has dropped them when they are read again."""
     time = model.time
     if time is None or not model.cycles:
         return
@@ -245,12 +245,14 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
     fetched = {one: min(size, needed.get(one, size)) for one, size in time.traffic.fetched.items()}
     once = replace(time, traffic=replace(time.traffic, fetched=fetched))
     share = max(0.0, 1 - once.score(model.sample) / model.cycles)
-    lines = {step.source_place: None for step in model.steps if model.traffic.tensor_of_step.get(step.index) == name}
-    reason = (
-        f"device memory delivers {name} {again[name]:.1f} times; let CTAs that share it run together "
-        "(order of the grid, GROUP_M)"
-    )
-    yield Attribution(CauseKind.REFETCHED, next(iter(lines), None), share, share, reason)
+    steps = [step for step in model.steps if model.traffic.tensor_of_step.get(step.index) == name]
+    repeating = [step for step in steps if not model.traffic.new_sectors.get(step.index)]
+    remedy = "let CTAs that share it run together (order of the grid, GROUP_M)"
+    if repeating and model.traffic.sectors_read[name] * scale < LEAST_EXCESS * needed[name]:
+        steps, remedy = repeating, "each CTA reads it again after the L2 has dropped it; read it in one pass"
+    reason = f"device memory delivers {name} {again[name]:.1f} times; {remedy}"
+    line = next((step.source_place for step in steps), None)
+    yield Attribution(CauseKind.REFETCHED, line, share, share, reason)
 
 
 def _spills(model: LaunchModel) -> Iterator[Attribution]:

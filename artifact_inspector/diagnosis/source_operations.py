@@ -34,6 +34,11 @@ CONVERSIONS = (
 )
 _WIDENS = ("arith.extf", "arith.sitofp", "arith.uitofp", "tt.fp_to_fp")
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
+_SLOW_ON_64_BITS = (
+    "arith.muli", "tt.mulhiui", "arith.shli", "arith.shrsi", "arith.shrui", "arith.minsi", "arith.maxsi",
+    "arith.minui", "arith.maxui",
+)  # fmt: skip
+"""Several instructions each, unlike the sums and masks of addresses."""
 DOTS = ("tt.dot", "tt.dot_scaled")
 _PASSES_VALUES = ("tt.reshape", "tt.trans", "ttg.convert_layout", *_WIDENS)
 _REDUCTIONS = ("tt.reduce", "tt.scan")
@@ -50,7 +55,7 @@ class SourceOperations:
     stores_operand: frozenset[str] = frozenset()
     """Lines in loops that store a computed tile to shared memory, and load it in the layout of an operand."""
     wide_integers: frozenset[str] = frozenset()
-    """Lines that multiply or divide 64-bit integers per element, or convert them to floats."""
+    """Lines that multiply, divide, shift or compare 64-bit integers per element, or convert them to floats."""
     chained_loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Line of a load → lines of the loads that its address depends on."""
     divides: frozenset[str] = frozenset()
@@ -300,7 +305,7 @@ def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:
         types, line = _types(instruction, module), _line_of(instruction)
         if line is None or not types:
             continue
-        computes = name in ("arith.muli", "tt.mulhiui", *DIVISIONS) and types[-1].element == "i64"
+        computes = name in (*_SLOW_ON_64_BITS, *DIVISIONS) and types[-1].element == "i64"
         if computes or (name in CONVERSIONS and any(tile.element == "i64" for tile in types)):
             yield line
 

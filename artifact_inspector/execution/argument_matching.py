@@ -28,7 +28,6 @@ def match_launch(
 
     Args:
         loaded: the kernel; its parameters take the launch's names if they have none of their own.
-        request: the launch as written.
         constants: what the kernel was compiled with, if known.
 
     Raises:

@@ -158,9 +158,7 @@ class _TensorWaveReads:
     """What the CTAs read of one tensor.
 
     Args:
-        name: of the tensor.
         reads: the recorded footprints.
-        ctas: number of CTAs of the launch.
         tile_bytes: bytes of the block that one load of it reads, if known.
     """
 

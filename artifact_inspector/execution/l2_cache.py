@@ -187,7 +187,6 @@ def event_times(
     """The time of each access, in accesses of an average CTA.
 
     Args:
-        events: the accesses.
         lengths: accesses of each CTA.
         ctas_per_multiprocessor: resident CTAs.
         advantage: how much faster than average the oldest CTA of a multiprocessor proceeds.

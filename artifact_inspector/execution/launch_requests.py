@@ -177,7 +177,6 @@ def parse_document(text: str, name: str) -> tuple[LaunchRequest, ...]:
     """The launches in a JSON document: one, or several under `launches`.
 
     Args:
-        text: the document.
         name: its name, for errors.
 
     Raises:
@@ -309,7 +308,6 @@ def resolve_launch(
     """The launch of one compiled kernel: the grid as numbers, with notes on arguments that it does not take.
 
     Args:
-        request: the launch as written.
         parameters: names of the parameters of the compiled kernel.
         constants: what it was compiled with, if known.
     """

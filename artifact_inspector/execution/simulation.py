@@ -212,7 +212,6 @@ def set_up_launch(
     """A launch before its first step.
 
     Args:
-        counters: receives the counters.
         runs_in_parallel: whether loop iterations may run in parallel.
 
     Raises:
@@ -321,7 +320,6 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = 
     """Run CTAs in portions; returns what did not end, and why.
 
     Args:
-        setup: of the launch.
         ctas: linear numbers of the CTAs.
         portion: lanes that are simulated together.
     """

@@ -55,11 +55,7 @@ def largest_value(values: tuple[int | float, ...] | StoredValues) -> int:
 
 
 class ValuesReader:
-    """Reads the values that the launches of one record refer to, each file once.
-
-    Args:
-        directory: of the record.
-    """
+    """Reads the values that the launches of one record refer to, each file once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -12,12 +12,12 @@ import artifact_inspector
 MADE_STEP_BY_STEP = {
     "Block", "BlockRow", "LocatedRound", "LocatedStatement", "LoopPrefetch", "Machine", "MachineState", "Mbarrier",
     "OpenRegion", "RegionMeasurement", "ScheduleTrace", "StepCounters", "StoredFacts", "_Barrier", "_OpenFile",
-    "_SpeculativeMachine",
+    "_Search", "_SpeculativeMachine",
 }  # fmt: skip
 WITH_A_CACHE = {
     "BaselineKernel", "Candidate", "CompiledVariant", "DatasetSummary", "ExportPartition", "Inspection",
     "KernelFacts", "Machine", "MachineState", "Mbarrier", "OpenRegion", "OpenedKernels", "ReadOptions", "RegionView",
-    "RegionWork", "SourceText", "SsaValues", "StageFacts", "StoredFacts", "TextExamples", "_SpeculativeMachine",
+    "RegionWork", "SourceText", "SsaValues", "StageFacts", "StoredFacts", "TextExamples", "_Search", "_SpeculativeMachine",
 }  # fmt: skip
 OF_A_COMMAND_LINE = {
     "AdviceSettings",

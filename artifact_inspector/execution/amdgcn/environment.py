@@ -23,12 +23,9 @@ class AmdgcnEnvironment:
     """Kernel arguments and initial registers of a kernel.
 
     Args:
-        program: declares the parameters.
         beginning: initial state of the kernel.
         launch: with an address for every tensor.
         parameters: name and value of each parameter, in order; None if it was not given.
-        threads: threads of a workgroup.
-        names: registry of missing inputs.
     """
 
     def __init__(

@@ -42,7 +42,6 @@ def find_retry_tests(function: Function, branch_targets: Mapping[int, int]) -> I
     """Comparisons of the value that a compare-and-swap returned with the expected one, each at the end of its loop.
 
     Args:
-        function: the kernel.
         branch_targets: branch → its target instruction.
     """
     for block in function.blocks:

@@ -456,7 +456,6 @@ def stack_affine(registers: Sequence[object], counts: Sequence[int]) -> Number |
     """Registers of consecutive CTAs as one affine value; None if the result is not affine.
 
     Args:
-        registers: the registers.
         counts: CTAs of each.
     """
     lanes: IntArray | None = None

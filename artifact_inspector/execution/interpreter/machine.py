@@ -79,7 +79,6 @@ class ReconvergencePoint:
     """A step at which machines wait for each other.
 
     Args:
-        step: the step.
         outer: the enclosing reconvergence point, where the merged machine waits next.
     """
 

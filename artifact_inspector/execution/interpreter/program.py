@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from artifact_inspector.execution.interpreter.reconvergence import BlockRange
-from artifact_inspector.model import Location
+from artifact_inspector.model import Location, SourceLine
 
 MALFORMED_OPERAND_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
@@ -70,18 +71,14 @@ class ProgramStep:
     """Its inline chain, innermost first."""
 
     @property
-    def source_location(self) -> tuple[str, int] | None:
-        """File and line of the kernel's source."""
-        return (self.location[-1].file, self.location[-1].line) if self.location else None
-
-    @property
     def source_place(self) -> str | None:
-        """`file:line` of the kernel's source."""
-        return (
-            None
-            if self.source_location is None
-            else f"{self.source_location[0].rpartition('/')[2]}:{self.source_location[1]}"
-        )
+        """`file:line` of the kernel's source, or of a function that it calls, but not in Triton's library."""
+        return _source_place(self.location) if self.location else None
+
+
+@lru_cache(maxsize=4096)
+def _source_place(location: Location) -> str:
+    return SourceLine.from_location(location).innermost
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,6 @@ def record_box_copies(
     """Record the copies of the active warps.
 
     Args:
-        descriptor: the descriptor.
         coordinates: of each lane, innermost first.
         reads: whether it copies from global memory; otherwise it copies to it.
         updates: whether it adds to the old content.

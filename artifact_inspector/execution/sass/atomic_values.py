@@ -23,7 +23,6 @@ def atomic_update(statement: SassStatement, size: int, rounding: Rounding) -> Wo
     """The new word of an atomic from the old one and its operands; None if the operation is not modelled.
 
     Args:
-        statement: the atomic.
         size: bytes of an element of each lane.
         rounding: of sums.
     """

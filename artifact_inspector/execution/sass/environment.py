@@ -61,11 +61,8 @@ class SassEnvironment:
     """Constants and special registers of one launch.
 
     Args:
-        program: declares the parameters.
         launch: with an address for every tensor.
         parameters: name and value of each parameter, in order; None if it was not given.
-        threads: threads of a CTA.
-        names: registry of missing inputs.
         descriptors: offset in constant bank 0 → its descriptor.
     """
 

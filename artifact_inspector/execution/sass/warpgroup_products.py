@@ -52,7 +52,6 @@ def operand_units(descriptor: int, rows: int, *, is_transposed: bool, is_blackwe
     **Source** PTX ISA, "Asynchronous warpgroup level matrix instructions: matrix descriptor, strides, swizzling".
 
     Args:
-        descriptor: the matrix descriptor.
         rows: extent of the operand in M or N; in K it has 32 bytes.
         is_transposed: whether M or N is contiguous; such elements have 2 bytes.
         is_blackwell: whether the descriptor is of sm_100 or later.
@@ -101,7 +100,6 @@ class _Computation:
     """Computes a product; returns whether it could.
 
     Args:
-        statement: the instruction.
         columns: of the sum.
     """
 

@@ -1,7 +1,7 @@
 """Bytes that a launch fetches from device memory, from a window of its CTAs.
 
 The first CTAs of the launch are simulated, some waves of them. The second half of the window stands for all
-later CTAs: what stays in L2 has been fetched by then.
+later CTAs: what stays in L2 has been fetched by then. Of CTAs that share no data, a few stand for all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,19 @@ def exceeds_l2(sample: LaunchSample, l2_bytes: int) -> bool:
     requested, distinct, distinct_written = _requested_bytes(sample)
     reuses = sum(requested.values()) >= _FEWEST_REUSES * distinct
     return reuses and distinct + distinct_written > USABLE_L2_SHARE * l2_bytes
+
+
+def _repeats_passes(sample: LaunchSample, resident: int, l2_bytes: int) -> bool:
+    """Whether CTAs that share no data read theirs again, which exceeds the L2 for all resident CTAs."""
+    requested, distinct, _ = _requested_bytes(sample)
+    read, traffic = sum(requested.values()), sample.traffic
+    again = [
+        count
+        for step, count in traffic.requested_sectors.items()
+        if not traffic.new_sectors.get(step) and traffic.sectors_read.get(traffic.tensor_of_step.get(step, ""))
+    ]
+    repeats = sum(again) >= (_FEWEST_REUSES - 1) * sum(traffic.sectors_read.values()) > 0
+    return repeats and read < _FEWEST_REUSES * distinct and read / sample.launch.ctas * resident > l2_bytes
 
 
 def _requested_bytes(sample: LaunchSample) -> tuple[Mapping[str, float], float, float]:
@@ -67,8 +80,12 @@ def fetched_bytes(
         stream: of the window, if it is recorded; by default it is simulated.
     """
     traffic, ctas = sample.traffic, sample.launch.ctas
+    resident = min(ctas, ctas_per_multiprocessor * multiprocessors)
     window = window_ctas(sample, ctas_per_multiprocessor * multiprocessors, most_sectors)
-    if not (window and exceeds_l2(sample, l2_bytes)):
+    if stream is None and _repeats_passes(sample, resident, l2_bytes):  # each CTA has its part of the L2
+        window = ctas_per_multiprocessor = len(sample.ctas)
+        multiprocessors, l2_bytes = 1, l2_bytes * window // resident
+    elif not (window and exceeds_l2(sample, l2_bytes)):
         return {}
     if stream is None:
         stream = record_window(sample.loaded, sample.launch, l2_bytes, limit, np.arange(window, dtype=np.int64))
@@ -77,7 +94,7 @@ def fetched_bytes(
     stream.lengths = stream.lengths[:window]
     events = stream.events()
     misses = find_read_misses(stream, ctas_per_multiprocessor, multiprocessors, l2_bytes)
-    half = window // 2
+    half = window // 2 if window >= resident else 0
     weights = np.where(events.ctas < half, 1.0, (ctas - half) / (window - half)) * misses
     addresses = stream.pairs[events.samples] * PAIR
     totals = {}

@@ -151,7 +151,6 @@ def walk_cta(
 
     Args:
         trace: steps in the order in which its warps execute them; `~step` only waits for what the step awaits.
-        controls: of each step.
         costs: of each step of the trace.
         issue: cycles in which all its warps issue one instruction.
         barrier: cycles of a barrier that all other warps have reached.

@@ -102,7 +102,6 @@ def estimate_time(
     """The time of a launch and the stalls of its warps; None and nothing if its rates or its path are unknown.
 
     Args:
-        run: the simulated launch.
         gpu: product name; None selects the default product of the kernel's target.
         l2: modelled L2 traffic, if the launch may not fit in L2.
         limit: steps after which it counts as endless.
@@ -168,8 +167,6 @@ def find_bounds(
 
     Args:
         terms: unit → cycles that it is busy, on the fullest multiprocessor.
-        timing: rates of the GPU.
-        cycles: of the launch.
         filled: mean work of a multiprocessor over that of the fullest, as peaks are those of all.
     """
     sustained = {"dram": timing.dram_share, "l2": timing.l2_bytes / timing.l2_peak_bytes, LATENCY_TERM: 0.0}

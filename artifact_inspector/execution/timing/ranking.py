@@ -86,7 +86,6 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     """The GPU that launches are ranked for.
 
     Args:
-        target: of the machine code.
         gpu: product name; None selects the default product of the target.
 
     Raises:
@@ -427,10 +426,8 @@ def rank_launches(
     """The launches, the best first. The smallest kernels are estimated first.
 
     Args:
-        candidates: the launches.
         gpu: product name; None selects the default product of the kernels' target.
         limit: steps after which a launch counts as endless.
-        processors: number of parallel processes.
         best: number of launches, from the first, whose order is needed; the others may have lower bounds as scores.
         bounds: what `bound_candidate` returned of some launches, by their index.
         progress: called with each estimate when it is done.

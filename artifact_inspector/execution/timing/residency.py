@@ -256,7 +256,6 @@ def overlap_warps(
 
     Args:
         trace: steps in the order in which each warp executes them.
-        controls: of each step.
         costs: of each step of the trace, for all warps of a CTA together.
         starts: of the CTAs, in cycles.
         schedulers: each issues one instruction per cycle.
@@ -399,8 +398,6 @@ def overlap_sample(
     """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs.
 
     Args:
-        costs: of its steps.
-        controls: of its steps.
         resident_ctas: CTAs that share a multiprocessor.
         stalls: as of `overlap_warps`.
         in_step: whether CTAs start at their beginning, as the first of a launch; otherwise each is at another place

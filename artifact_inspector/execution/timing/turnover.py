@@ -41,7 +41,6 @@ class Turnover:
 
     Args:
         trace: steps in the order in which each warp executes them.
-        controls: of each step.
         costs: of each step of the trace, for all warps of a CTA together.
         interval: fewest cycles between the starts of two CTAs.
         barrier: cycles of a barrier that all other warps have reached.

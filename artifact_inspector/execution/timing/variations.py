@@ -112,7 +112,6 @@ def compile_variations(
         configs: `all`, or how many of the kernel's own configurations; None for the one of `base`.
         kernel: `FILE.py:KERNEL`, the file to import; without it, only kernels of this package are compiled.
         on_planned: called with the number of compilations when it is known.
-        on_result: called with each result.
 
     Raises:
         UsageError: it is not recorded how the kernel was compiled, or its file was not named.
