@@ -204,7 +204,7 @@ def accessed(vendor: str, statement: str) -> str:
     machine = VENDORS[vendor].machine(statement, threads, with_tensor())
     shared = seeded("shared").choice(EDGES, (1, MEMORY))
     if "gdesc" in statement:  # halves of moderate size, so that sums are numbers
-        shared = shared & 0x83FF83FF | 0x3C003C00
+        shared = shared & 0x83BF83BF | 0x3C003C00
     addresses = 4 * np.arange(MEMORY).reshape(1, -1)
     machine.shared_memory.store(addresses, 4, shared, np.ones(addresses.shape, bool))
     memory = machine.memory
