@@ -14,6 +14,7 @@ from artifact_inspector.execution.interpreter.values import (
     Known,
     Value,
     apply,
+    apply_to_bits,
     data_of,
     unknown_bits_of,
     with_unknown_bits,
@@ -185,7 +186,7 @@ def _build_transpose(statement: SassStatement) -> op.StepRun:
         swapped = np.swapaxes(matrix, 2, 3).reshape(*words.shape, 2)
         return np.asarray(swapped[..., 0] | swapped[..., 1] << 16, np.int64).reshape(shape)
 
-    return op.write_run(name, lambda machine: apply(lambda word: transpose(machine, word), reader(machine)))
+    return op.write_run(name, lambda machine: apply_to_bits(lambda word: transpose(machine, word), reader(machine)))
 
 
 HALF: Mapping[str, op.RunBuilder] = {
