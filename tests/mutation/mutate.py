@@ -50,7 +50,7 @@ BYTES = 8 << 30
 DIGESTS = "tests/golden/test_facts.py"
 VALUES = "tests/unit/test_frozen.py"
 """Looks at classes, and runs none of their lines."""
-WALL = 3600
+WALL = 400
 """Seconds for one mutant, for those that wait for something that never comes; it is not judged then."""
 
 
@@ -62,7 +62,7 @@ PROCESSES = ("subprocess", "sys.executable", "compile_kernels")
 """Words of files whose tests start processes: these import the package without its fault, and take long."""
 PARAMETERS = 3
 """Of one test that has no record, in files that do not import the module."""
-APART = 6
+APART = 24
 """Files of tests for a fault that needs a process of its own."""
 WAITS = 3
 """Times as long as the tests of one mutant may take on the clock."""
@@ -276,8 +276,8 @@ def ended(child: int, reader: int) -> str:
 class One:
     """A plugin of pytest that runs the tests of one mutant, until one fails."""
 
-    def __init__(self, tests: Sequence[str]) -> None:
-        self.tests = tests
+    def __init__(self, tests: Sequence[str], seconds: float) -> None:
+        self.tests, self.seconds = tests, seconds
         self.out = os.dup(1)
 
     def say(self, end: str) -> None:
@@ -289,14 +289,14 @@ class One:
         missing = [test for test in self.tests if test not in items]
         if missing:
             self.say(f"{missing[0]} is gone")
-        run([items[test] for test in self.tests], Reach({}, {}), self.say, 25)
+        run([items[test] for test in self.tests], Reach({}, {}), self.say, self.seconds)
         return True
 
 
 def run_one(asked: str) -> None:
-    fields, tests, _ = json.loads(asked)
+    fields, tests, seconds = json.loads(asked)
     mutant = Mutant(*fields)
-    one = One(tests)
+    one = One(tests, max(25, seconds))
     if not tests:
         one.say("survived")
     try:

@@ -222,6 +222,8 @@ class Recorder:
         self.note_under(piece)
         yield
         self.seconds[item.nodeid] = time.monotonic() - began
+        if self.seconds[item.nodeid] > self.asked.longest:
+            self.failed.add(item.nodeid)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
@@ -300,7 +302,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.add_argument("--out", type=Path, default=Path("reach.json"))
     options.add_argument("--most", type=int, default=sys.maxsize, help="Parameters of one test that are recorded.")
-    options.add_argument("--longest", type=float, default=10, help="Of processor time; a longer test is left out.")
+    options.add_argument("--longest", type=float, default=10, help="Seconds; a longer test is left out.")
     options.add_argument("--processes", type=int, default=1, help="Side by side; each writes its own record.")
     options.add_argument("--wall", type=float, default=1e9, help="Seconds after which these are ended.")
     options.add_argument("tests", nargs="*", default=TESTS)
