@@ -19,6 +19,7 @@ import pytest
 from rich.text import Text
 from typer.testing import CliRunner
 
+from artifact_inspector import inspect, inspect_cache
 from artifact_inspector.cli import app
 from tests.test_schemas import baseline, no_compiler  # noqa: F401 - fixtures
 from tests.unit.test_serving import CALLS, ask
@@ -179,9 +180,21 @@ MORE = {
     "page_diff": "diff 3.2.0 3.3.1 --html PAGE --brief",
     "page_matrix": "matrix 3.6.0 gemv_splitk --html PAGE --brief",
     "page_predict": f"predict 3.6.0/sm_80/softmax {SOFTMAX} --html PAGE --brief",
+    "notebook_cache": "notebook 3.2.0",
+    "notebook_kernel": "notebook 3.6.0/sm_80/two_loops",
+    "notebook_spill": "notebook 3.6.0/gfx942/register_spill",
+    **{f"list_w{columns}": "3.6.0 -t gfx942" for columns in (60, 76, 92, 150)},
+    **{f"kernel_w{columns}": "3.6.0/sm_80/gemv_splitk k" for columns in (60, 150)},
+    "regress_w70": "regress 3.2.0 3.3.1 --all",
+    "diff_w70": "diff 3.6.0/sm_80/masked_add 3.6.0/gfx942/masked_add --across target",
+    "matrix_w70": "matrix 3.6.0 gemv_splitk",
+    "findings_w60": "findings 3.6.0/sm_80",
+    "predict_w70": f"predict 3.6.0/sm_80/softmax --gpu A100 {SOFTMAX}",
+    "rank_w70": f"rank 3.6.0/sm_80 softmax {SOFTMAX}",
+    "bench_w70": "bench softmax",
     **{f"ask_{name}": f"ask {name}" for name in CALLS},
 }
-"""Further views, documents, and answers to agents; after BASELINE and PAGE the name of a file."""
+"""Further views, documents, and answers to agents; after BASELINE and PAGE the name of a file. `_w60`: 60 columns."""
 
 
 def page_text(text: str) -> str:
@@ -211,6 +224,9 @@ def printed(command: str, folder: Path) -> str:
     if words[0] == "ask":
         found = ask(words[1], CALLS[words[1]])
         return json.dumps(json.loads(found.content[0].text), indent=1).replace(str(ROOT), "/root")
+    if words[0] == "notebook":
+        shown = inspect(words[1]) if words[1].count("/") > 1 else inspect_cache(words[1])
+        return shown._repr_html_().replace(str(ROOT), "/root")
     result = CliRunner().invoke(app, words)
     assert result.exit_code in (0, 1), result.output
     text = page_text(page.read_text(encoding="utf-8")) if page.exists() else result.stdout
@@ -241,7 +257,8 @@ def test_a_screen_is_what_it_was(
 def test_a_further_view_is_what_it_was(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "110")
+    _, narrow, columns = name.rpartition("_w")
+    monkeypatch.setenv("COLUMNS", columns if narrow and columns.isdigit() else "110")
     monkeypatch.setenv("NO_COLOR" if name in MORE else "FORCE_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR" if name in MORE else "NO_COLOR", raising=False)
     command = MORE.get(name) or COLOURED[name.removesuffix("_coloured")]

@@ -11,6 +11,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import _has_expected_divisibility
 from artifact_inspector.execution.kernel_loader import KernelParameter, _descriptor_parts, _parameters
 from artifact_inspector.execution.launch import (
+    ELEMENT_BITS,
     TENSOR_SPACING,
     KernelLaunch,
     Tensor,
@@ -37,6 +38,19 @@ from artifact_inspector.model.text import SourceText
 )
 def test_an_argument_is_read(text: str, expected: object) -> None:
     assert parse_argument(text)[1] == expected
+
+
+def test_the_bits_of_a_type_are_those_of_torch_and_triton() -> None:
+    torch, language = pytest.importorskip("torch"), pytest.importorskip("triton.language")
+    for name, bits in ELEMENT_BITS.items():
+        kind, block = getattr(torch, name, None), getattr(language.core, "dtype", None)
+        if isinstance(kind, torch.dtype):
+            assert bits == 8 * kind.itemsize, name
+        elif name in language.dtype.SINT_TYPES + language.dtype.UINT_TYPES + language.dtype.FP_TYPES:
+            assert bits == {1: 8}.get(width := block(name).primitive_bitwidth, width), name
+        else:
+            assert name in ("i1", "u1", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"), name
+            assert bits == max(8, int(name[1:])), name
 
 
 @pytest.mark.parametrize("text", ["M", "=3", "a=fp16[", "a=fp17[4]", "a=fp16[4,8](1)", "a=hello"])
