@@ -92,7 +92,7 @@ class PairPrice:
         if self.direction is Sign.NEUTRAL:
             relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
-        bound = f", bound by {' → '.join(dict.fromkeys(terms))}" if terms else ""
+        bound = f", largest cost: {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
         where = f"{self.launch}, {self.gpu}, a sample of its CTAs{doubt}"
         shares = [share for share in (self.left_overlap, self.right_overlap) if share is not None]

@@ -136,8 +136,8 @@ class RangeAnalysis:
 
     def copied(self, name: str) -> str:
         """What a value is a copy of: the argument of a splat, the narrow integer of an extension."""
-        while len(sources := self.sources.get(name, ())) == 1:
-            (name,) = sources
+        while len(sources := self.sources.get(name, set())) == 1:
+            name = next(iter(sources))
         return name
 
     def program_ids(self) -> dict[int, set[str]]:

@@ -25,6 +25,7 @@ from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.hardware.timing import BOUNDS
 
 LEAST_INSTRUCTION_SHARE = 0.02
 """Share of the instructions from which a cause is reported if times are not predicted."""
@@ -98,8 +99,10 @@ def predict_microseconds(
 
 def microseconds_of(model: LaunchModel) -> float | None:
     """The predicted time of a launch, from a sample of CTAs (`predict` simulates all); None if not predicted."""
-    time, sample = model.launch_time, model.sample
-    return None if time is None else time.microseconds(sample, max(time.score(sample), atomic_cycles(model)))
+    if (time := model.launch_time) is None:
+        return None
+    sample = model.sample
+    return time.microseconds(sample, max(time.score(sample), time.turnover(sample), atomic_cycles(model)))
 
 
 def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attribution | None = None) -> Diagnosis:
@@ -136,7 +139,8 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             causes, summary = (), f"Not decided: {budget.reason}."
     elif not is_small and near >= 1 - NEAR_ROOFLINE:
         causes = ()
-        reason = "" if speed >= 1 - NEAR_ROOFLINE else f"{_BOUNDS[_slowest_unit(time, model)].partition(';')[0]}; "
+        unit = _slowest_unit(time, model)
+        reason = "" if speed >= 1 - NEAR_ROOFLINE else f"its largest cost is {BOUNDS.get(unit, unit)}; "
         summary = f"Nothing stands out: {reason}{_describe_speed(speed)}{_remainder(ordered, hidden)}."
     else:
         if not is_large:

@@ -28,7 +28,7 @@ from artifact_inspector.execution.timing.launch_time import (
     share_written_back,
     with_launch_timing,
 )
-from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
+from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch, turnover_cycles
 from artifact_inspector.execution.timing.residency import overlap_sample
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_evenly
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -102,6 +102,12 @@ class TimeModel:
     def microseconds(self, sample: LaunchSample, cycles: float) -> float:
         """The time of a launch that takes some cycles, as Nsight Compute's `gpu__time_duration`."""
         return cycles / launch_clock(self.gpu, sample, self.terms(sample), cycles) + self.gpu.timing.launch_us
+
+    def turnover(self, sample: LaunchSample) -> float:
+        """Cycles if CTAs end and start one by one, as `predict` has them; 0 if that takes too long to simulate."""
+        if self.gpu.warp_size != WARP_SIZE:
+            return 0.0
+        return turnover_cycles(sample, self._costs(sample), self.controls, self.gpu, self.resident_ctas)
 
     def overlap(self, sample: LaunchSample) -> float | None:
         """Share of the cycles in which others work while a warp waits for global memory; None without such waits."""

@@ -42,7 +42,7 @@ def test_a_regression_costs_what_was_reported(tmp_path: Path) -> None:
     assert 1.84 / 1.15 < price.ratio < 1.84 * 1.15
     times = f"{price.left_microseconds:.3g} → {price.right_microseconds:.3g} µs"
     assert price.sentence.startswith(
-        f"Predicted time: {price.ratio:.2f}× the old one ({times}), bound by latency (grid 32 M=4096"
+        f"Predicted time: {price.ratio:.2f}× the old one ({times}), largest cost: latency (grid 32 M=4096"
     )
     mirror = predict_pair(new, old, COLMAX, binary_disassembler(find_disassembler(None)))
     assert mirror.ratio == pytest.approx(1 / price.ratio)
@@ -130,7 +130,8 @@ def test_facts_of_amd_kernels_have_prices() -> None:
 def test_ratios_near_one_are_equal() -> None:
     price = PairPrice(1.01, 100.0, 101.0, "dram", "dram", "grid 1", "H100")
     assert (
-        price.sentence == "Predicted time: equal (1.01×), bound by device memory (grid 1, H100, a sample of its CTAs)."
+        price.sentence
+        == "Predicted time: equal (1.01×), largest cost: device memory (grid 1, H100, a sample of its CTAs)."
     )
 
 
