@@ -69,6 +69,13 @@ def test_what_is_computed_of_a_sum_is_what_numpy_computes_of_the_array(rows: Any
         assert same(of_array(value), of_array(array))
 
 
+@pytest.mark.parametrize("function", [operator.eq, operator.ne])
+def test_lanes_that_are_all_alike_are_compared_once_for_each_cta(function: Callable[[Any, Any], Any]) -> None:
+    rows = np.arange(-4, 4, dtype=np.int64)[:, None]
+    found = function(AffineValue(rows, np.full((1, 64), 3, np.int64)), 4)
+    assert np.array_equal(found, function(rows + 3, 4))
+
+
 def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:
     array = CTAS[1] + LANES[1]
     assert isinstance(to_affine(array), AffineValue)

@@ -303,10 +303,10 @@ class AffineValue:
         if is_per_cta or _is_one(operand):
             if self.bounds()[1] < _UNBOUNDED:
                 low, high = self.rows + self.lanes.min(), self.rows + self.lanes.max()
-                if function in (operator.eq, operator.ne):
-                    if np.all((high < operand) | (low > operand)):
-                        return function is operator.ne
-                else:
+                is_order = function not in (operator.eq, operator.ne)
+                if not is_order and np.all((high < operand) | (low > operand)):
+                    return function is operator.ne
+                if is_order or low[0, 0] == high[0, 0]:
                     first, last = function(low, operand), function(high, operand)
                     if is_bool_array(first) and np.array_equal(first, last):  # lanes between the extremes agree, too
                         return _simplest(first)

@@ -144,7 +144,7 @@ def chain_iterations(first: Register, end_values: Register, shape: tuple[int, in
         count: number of iterations.
     """
     counts = shape[0], (count - 1) * shape[0]
-    chained = first, select_rows(end_values, np.arange(counts[1]))
+    chained: tuple[Register, ...] = first, select_rows(end_values, np.arange(counts[1]))
     if isinstance(end_values, LanePartition):
         masks = [mask for mask, _ in end_values.subsets]
         chained = tuple(
