@@ -12,8 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
+from artifact_inspector.execution.timing import ranking
+from artifact_inspector.execution.timing.control_codes import ControlCode
+from artifact_inspector.execution.timing.costs import CtaCosts
+from artifact_inspector.execution.timing.latency_walk import StepCost, walk_cta
 from artifact_inspector.execution.timing.launch_time import LaunchTime, makespan, matrix_share
 from artifact_inspector.hardware.products import clock_of
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.prediction import describe_time
 
 GEMV = [
@@ -58,6 +63,29 @@ def test_only_matrix_products_slow_the_clock() -> None:
             loaded=SimpleNamespace(program=SimpleNamespace(steps=steps)), counters=SimpleNamespace(warps_executed=[4])
         )
         assert matrix_share(sample, {"tensor": 50.0}, 100.0) == share
+
+
+def test_a_persistent_cta_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        walks.append(given)
+        return walk_cta(*given)
+
+    monkeypatch.setattr(ranking, "walk_cta", counted)
+    counters = SimpleNamespace(warps_executed=[4])
+    sample: Any = SimpleNamespace(
+        loaded=SimpleNamespace(threads=128, program=SimpleNamespace(steps=())),
+        launch=SimpleNamespace(ctas=132), trace=(0,), ctas=[0], counters=counters,
+    )  # fmt: skip
+    costs = CtaCosts({0: StepCost("fma", 4.0, 4.0)}, {}, 0.0)
+    controls, gpu = [ControlCode(1, None, None, ())], ranking.gpu_model_of(parse_target("sm_90"), None)
+    scores = [ranking.score_launch(sample, costs, controls, gpu, 1) for _ in range(2)]
+    assert scores[0] == scores[1]
+    assert ranking.cta_rates(sample, costs, controls, gpu, 1)[0] == costs.walks[1].cycles
+    assert len(walks) == 1
+    ranking.score_launch(sample, replace(costs, off_trace_cycles={"fma": 8.0}), controls, gpu, 1)
+    assert len(walks) == 2  # other costs, another walk
 
 
 def test_units_that_are_as_busy_are_told() -> None:

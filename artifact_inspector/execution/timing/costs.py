@@ -10,7 +10,7 @@ from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import WRITE_SHARE
 from artifact_inspector.execution.launch_counters import local_bytes
-from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost
+from artifact_inspector.execution.timing.latency_walk import CtaWalk, SchedulingEffect, StepCost
 from artifact_inspector.execution.timing.pipes import Pipe, bytes_per_lane, pipe_of, wait_effect
 from artifact_inspector.execution.timing.sampling import LINE, LaunchSample
 from artifact_inspector.hardware.gpu import Rates
@@ -70,6 +70,8 @@ class CtaCosts:
     """Unit → share of its cycles for which its counters call it busy. The others only delay."""
     unknown_rates: tuple[str, ...] = ()
     """Matrix products whose rate no source states, which make the costs incomplete."""
+    walks: dict[int, CtaWalk] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Number of CTAs → their walk in lockstep; that of a persistent CTA has millions of steps."""
 
 
 _PIPE_UNITS: Mapping[Pipe, str] = {

@@ -318,8 +318,9 @@ class _TimeModel:
         """Time of the launch over that of CTAs which all work as much as the sampled ones; and the mean work."""
         mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
         typical, least, most = float(accesses[sample.ctas].mean()), int(accesses.argmin()), int(accesses.argmax())
-        least_cycles = mean_cycles if accesses[least] == typical else self._cycles_of(least, resident)
-        most_cycles = self._cycles_of(most, resident)
+        least_cycles, most_cycles = (
+            mean_cycles if accesses[cta] == typical else self._cycles_of(cta, resident) for cta in (least, most)
+        )
         if least_cycles is None or most_cycles is None:
             return 1.0, 1.0
         work = np.interp(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
@@ -247,18 +248,7 @@ def score_launch(
     sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident_limit: int
 ) -> tuple[float, dict[str, float], int]:
     """Score in cycles, its terms, and the number of waves."""
-    warps = -(-sample.loaded.threads // gpu_model.warp_size)
-    timing, issue = gpu_model.timing, gpu_model.rates.issue
-
-    def walk_lockstep(cta_count: int) -> CtaWalk:
-        """The walk of several CTAs in lockstep: as one CTA with the costs of all."""
-        steps = (
-            costs.step_costs
-            if cta_count == 1
-            else {at: cost.scaled_by(cta_count) for at, cost in costs.step_costs.items()}
-        )
-        return walk_cta(sample.trace, controls, steps, max(cta_count * warps / issue, 1), barrier_cycles(timing, warps))
-
+    timing, walk_lockstep = gpu_model.timing, partial(_walk_lockstep, sample, costs, controls, gpu_model)
     single_walk = walk_lockstep(1)
     ctas_per_multiprocessor = -(-sample.launch.ctas // gpu_model.multiprocessors)
     resident = min(resident_limit, ctas_per_multiprocessor)
@@ -279,6 +269,19 @@ def score_launch(
     lockstep_share = timing.lockstep_share / waves
     score = queueing_cycles * (1 - lockstep_share) + max(queueing_cycles, lockstep_cycles) * lockstep_share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
+
+
+def _walk_lockstep(
+    sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, cta_count: int
+) -> CtaWalk:
+    """The walk of several CTAs in lockstep: as one CTA with the costs of all."""
+    if cta_count not in costs.walks:
+        warps, steps = -(-sample.loaded.threads // gpu_model.warp_size), costs.step_costs
+        issue, barrier = cta_count * warps / gpu_model.rates.issue, barrier_cycles(gpu_model.timing, warps)
+        if cta_count > 1:
+            steps = {at: cost.scaled_by(cta_count) for at, cost in steps.items()}
+        costs.walks[cta_count] = walk_cta(sample.trace, controls, steps, max(issue, 1), barrier)
+    return costs.walks[cta_count]
 
 
 def turnover_cycles(
@@ -331,10 +334,7 @@ def cta_rates(
     sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident: int
 ) -> tuple[float, list[float]]:
     """Cycles of a CTA by itself, and CTAs that complete per cycle if 1, 2 … share a multiprocessor."""
-    warps, timing = -(-sample.loaded.threads // gpu_model.warp_size), gpu_model.timing
-    walk = walk_cta(
-        sample.trace, controls, costs.step_costs, max(warps / gpu_model.rates.issue, 1), barrier_cycles(timing, warps)
-    )
+    walk = _walk_lockstep(sample, costs, controls, gpu_model, 1)
     fullest = -(-sample.launch.ctas // gpu_model.multiprocessors)
     demands = [cycles / fullest for cycles in stations(_unit_terms(sample, costs, walk, gpu_model, resident))]
     return walk.cycles, [_throughput(count, demands, walk.cycles) for count in range(1, resident + 1)]
