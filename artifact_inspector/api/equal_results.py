@@ -37,6 +37,8 @@ def compare_results(
     rounding: float = 0.0,
     tiles: Mapping[str, tuple[int, Sequence[int]]] = {},
     seconds: float = COMPARISON_SECONDS,
+    *,
+    is_mask: bool = False,
 ) -> bool | None:
     """Whether each element that two sources of a kernel store is equal; None if that could not be found.
 
@@ -48,6 +50,7 @@ def compare_results(
         import_directory: from which the original imports.
         rounding: share of an element by which it may differ besides the rounding of its type; 0 for equal bits.
         tiles: constants that the second kernel changes → (value, axes of the grid).
+        is_mask: elements that the second kernel does not store need not be equal if another of its CTAs stores them.
         seconds: processor time after which it is given up: a CTA of a persistent kernel may walk over all tensors.
     """
     tensors = [value for value in request.arguments.values() if isinstance(value, Tensor)]
@@ -74,13 +77,14 @@ def compare_results(
     for name, (value, axes) in tiles.items():
         for axis in axes:
             grid[axis] = min(int(request.grid[axis]), 2 * max(1, value // before[name]))
+    more = [[min(int(extent), 3) for extent in request.grid]] if is_mask else []
     document = {
-        "files": [str(file) for file in files],
+        "files": [str(file) for file in (*files, files[1])[: 2 + len(more)]],
         "kernel": kernel,
-        "grids": [grid, scale_grid(grid, {name: axes for name, (_, axes) in tiles.items()}, before, after)],
+        "grids": [grid, scale_grid(grid, {name: axes for name, (_, axes) in tiles.items()}, before, after), *more],
         "arguments": arguments,
         "rounding": rounding,
-        "constants": [values, {**values, **after}],
+        "constants": [values, {**values, **after}, values][: 2 + len(more)],
     }
     paths = [str(import_directory), *filter(None, sys.path)]
     environment = {**environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ":".join(paths)}

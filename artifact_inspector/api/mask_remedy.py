@@ -101,7 +101,8 @@ def _add_masks(
         again = check_launches([current], disassemble)[0]
         if again.undecided or any(problem.check is Check.OUT_OF_BOUNDS for problem in again.problems):
             return MaskedKernel(reason="the kernel still leaves its tensors")
-        if not compare_results((Path(path), changed), name, request, entry.constants, Path(path).parent):
+        files = Path(path), changed
+        if not compare_results(files, name, request, entry.constants, files[0].parent, is_mask=True):
             return MaskedKernel(reason="equal results could not be shown in Triton's interpreter")
         patch = unified_diff(source.splitlines(True), text.splitlines(True), f"a/{changed.name}", f"b/{changed.name}")
         return MaskedKernel(text, "".join(patch), gain=_predict_gain(pair, current, disassemble))
