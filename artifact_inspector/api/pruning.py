@@ -38,7 +38,6 @@ def prune_configs(keep: int = 5, gpu: str | None = None) -> Pruner:
     arguments and the grid of the call. The best are left to be timed.
 
     Args:
-        keep: number of configurations to leave.
         gpu: name of a product; by default the GPU that torch uses.
 
     Returns:

@@ -102,7 +102,6 @@ def rank_variants(
 
     Args:
         pairs: the kernel with its launch; exactly one.
-        varied: constant or option → values.
         configs: `all`, or how many of the kernel's autotuning configurations; None for its current one.
         kernel: `FILE.py:KERNEL`, the file to import for a kernel that is not part of this package.
         is_recorded: no launch was given; the workload of a reference kernel supplies one per configuration.

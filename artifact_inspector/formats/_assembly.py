@@ -35,11 +35,9 @@ def split_blocks(
     """The basic blocks of a function, and branches to missing labels as (instruction, label).
 
     Args:
-        instruction_count: number of instructions.
         labels: where each block starts, and its label; for duplicate labels the last one counts.
         exits: instructions that end a block.
         titles: display names of the blocks, by their first instruction.
-        log: the problems of the file.
         line: of the function.
 
     Raises:

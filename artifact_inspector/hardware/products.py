@@ -75,7 +75,6 @@ def clock_of(name: str, matrix_share: float) -> float:
     """MHz of a product under load.
 
     Args:
-        name: of the product.
         matrix_share: share of the time for which its matrix units are busy; 0 only without matrix products.
 
     Example:

@@ -47,13 +47,7 @@ class CtasDiffer(Exception):  # noqa: N818 - no error: each CTA is then observed
 
 
 class StepWatch(AccessObserver):
-    """What the steps of one CTA's run observe, or of several that behave alike.
-
-    Args:
-        threads: of each CTA.
-        warp_size: lanes of a warp.
-        ctas: number of CTAs.
-    """
+    """What the steps of one CTA's run observe, or of several that behave alike."""
 
     observes_shared = True
 

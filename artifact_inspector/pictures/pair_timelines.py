@@ -31,8 +31,6 @@ def pair_timelines(
     """The timelines of the compared region of two kernels, as SVG.
 
     Args:
-        pair: the two kernels.
-        labels: their names.
         responsible_pass: the pass that made them differ, if known.
         stages: the stages to show; by default the first divergence, the stage before it, and the last.
 

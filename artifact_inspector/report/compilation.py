@@ -22,7 +22,6 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
     """Kernels by target with their compile times, then the compiler's errors.
 
     Args:
-        rows: the results.
         out: the cache directory they were written to.
         verbose: print the full output of the compiler on errors.
     """

@@ -124,7 +124,6 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
     """The pass that last changed each fact on either side; facts that no pass changed are counted.
 
     Args:
-        facts: the facts.
         sides: the label of each side and its passes.
     """
     yield "passes"

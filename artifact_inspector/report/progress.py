@@ -23,7 +23,6 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
 
     Args:
         total: the number of items, or a function that returns it once it is known.
-        verb: label of the bar.
 
     Nothing is shown in the first second, or if standard error is not a terminal.
     """

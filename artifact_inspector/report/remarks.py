@@ -116,8 +116,6 @@ def change_remarks(
     """One remark for each kernel that changed, with the decisive fact; an error if a gate fails.
 
     Args:
-        corpus: the comparison.
-        gates: the gates to fail on.
         find: finds source files in the working tree.
         is_strict: fail on every difference, not only on facts that got worse.
     """

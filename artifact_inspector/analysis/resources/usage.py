@@ -84,7 +84,6 @@ def find_resources(
         ptx: figures from the PTX; None if there is none.
         amdgcn: figures from the AMDGCN text; None if there is none.
         named_target: the target named in the AMDGCN text, if any.
-        binary: the cubin or hsaco.
         unreadable: there is a binary, but it could not be read.
     """
     is_amd = target is not None and target.backend is Backend.HIP

@@ -73,11 +73,7 @@ def find_scratch_rules(code: FunctionCode, triton: TritonVersion | None) -> Scra
 
 
 def scratch_bytes(instruction: Instruction, code: FunctionCode, rules: ScratchRules, *, is_used: bool) -> int | None:
-    """Bytes that an operation uses while it runs; None if unknown.
-
-    Args:
-        is_used: its result is read.
-    """
+    """Bytes that an operation uses while it runs; None if unknown."""
     use = code.language.shared_use(instruction)
     if use.role is SharedRole.TENSOR_MAP:
         return _TENSORMAP

@@ -66,12 +66,7 @@ _THREADS = re.compile(r"\.max_flat_workgroup_size:\s*(\d{1,9})\b")
 
 
 def read_initial_state(text: str, kernel: str) -> InitialState:
-    """The initial state of a kernel, from its descriptor and the metadata at the end of the text.
-
-    Args:
-        text: of the whole file.
-        kernel: name of the function.
-    """
+    """The initial state of a kernel, from its descriptor and the metadata at the end of the text."""
     directives = _directives(text, kernel)
     next_register, kernarg = 0, None
     for name, count in _USER_REGISTERS:

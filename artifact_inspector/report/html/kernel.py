@@ -48,8 +48,6 @@ def view_kernel(
     """The content of the page of a kernel; reads its files again for the pictures.
 
     Args:
-        launch: the prediction of a launch.
-        peaks: of the target GPU.
         residency: the modelled schedule of its first warps on an SM.
     """
     heat: dict[str, Heat] = {}

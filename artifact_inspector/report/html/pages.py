@@ -53,7 +53,6 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
     """The HTML of a cache: a single kernel's page, a table with detail pages, or the table only.
 
     Args:
-        kernels: the kernels to show.
         views: their detail pages; empty for pages of findings and facts only.
     """
     labels = label_forms([Compiled(kernel.artifact, kernel.program) for kernel in kernels], find_varying(cache.entries))
