@@ -96,7 +96,7 @@ def predict_pair(
     right: Artifact,
     request: LaunchRequest | PairLaunch,
     disassemble: Disassemble | None,
-    gpu: str | None = None,
+    gpus: tuple[str | None, str | None] = (None, None),
     steps: int = MAX_STEPS,
     facts: Sequence[FactPair] = (),
     open_index: Callable[[], Index] | None = None,
@@ -107,7 +107,7 @@ def predict_pair(
 
     Args:
         request: of both kernels, or of each.
-        gpu: the product to model; by default that of the target.
+        gpus: the product to model for each; by default that of its target.
         steps: instructions after which a launch counts as endless.
         facts: differing facts to price one by one.
         open_index: opens the result cache, in which the simulated traffic of each kernel is kept.
@@ -120,14 +120,14 @@ def predict_pair(
             RankingCandidate(artifact, one, artifact.constants)
             for artifact, one in zip((left, right), requests, strict=True)
         ]
-        is_one_kernel = left is right and requests[0] is requests[1]
+        is_one_kernel = left is right and requests[0] is requests[1] and gpus[0] == gpus[1]
         models = [
             model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
-            for x in candidates[is_one_kernel:]
+            for x, gpu in [*zip(candidates, gpus, strict=True)][is_one_kernel:]
         ] * (1 + is_one_kernel)
     except InspectorError as error:
-        return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpu or "")
-    is_one_gpu = left.target == right.target
+        return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpus[1] or "")
+    is_one_gpu = left.target == right.target and gpus[0] == gpus[1]
     sides = ("it", "it") if is_one_kernel else ("the old kernel", "the new kernel")
     problem = next(filter(None, map(_describe_problem, sides, models)), "")
     old, new = models
@@ -167,13 +167,16 @@ def _find_conflicts(old: LaunchModel, new: LaunchModel) -> tuple[LineConflicts, 
 
 
 def _count_conflicts(model: LaunchModel) -> Counter[str]:
-    """Source line → wavefronts beyond the fewest possible ones, of one execution by a warp."""
+    """Source line → wavefronts beyond the fewest possible ones, of one execution by a warp: of one trip in a loop."""
     conflicts: Counter[str] = Counter()
-    for step in model.steps:
-        executed = model.counters.warps_executed[step.index]
-        excess = model.counters.wavefronts[step.index] - model.counters.wavefronts_ideal[step.index]
-        if executed and excess > 0 and step.kind in SHARED:
-            conflicts[step.source_place or "?"] += excess / executed  # type: ignore[assignment]
+    executed, counters = model.counters.warps_executed, model.counters
+    steps = [step for step in model.steps if step.kind in SHARED and executed[step.index]]
+    trips = {step.source_place: executed[step.index] for step in sorted(steps, key=lambda one: executed[one.index])}
+    for step in steps:
+        excess = counters.wavefronts[step.index] - counters.wavefronts_ideal[step.index]
+        # copies of the line before and after a loop are executed less often
+        if excess > 0 and 2 * executed[step.index] > trips[step.source_place]:
+            conflicts[step.source_place or "?"] += excess / executed[step.index]  # type: ignore[assignment]
     return conflicts
 
 

@@ -83,7 +83,7 @@ def make_time_predictor(nvdisasm: Path | None) -> PredictTime:
 
         def compute() -> PairPrice:
             disassemble = make_disassembler([artifact], nvdisasm, sass=True)
-            return predict_pair(*pair, request, disassemble, gpu, open_index=index, has_overlap=False)
+            return predict_pair(*pair, request, disassemble, (gpu, gpu), open_index=index, has_overlap=False)
 
         return recall_price(index, pair, request, compute, gpu)
 

@@ -7,7 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.cli._loading import cached_lookup, inspect_kernels, make_inspector, open_cache_or_fail
+from artifact_inspector.cli._loading import (
+    cached_lookup,
+    inspect_kernels,
+    make_inspector,
+    modelled_product,
+    open_cache_or_fail,
+)
 from artifact_inspector.comparison.corpus import Corpus, compare_corpora
 from artifact_inspector.comparison.fact_pair import SIDES, PairSide
 from artifact_inspector.comparison.matching import Axis
@@ -32,6 +38,8 @@ class SelectedSides(NamedTuple):
     """Of their caches."""
     is_named: bool = False
     """Whether each side names one kernel."""
+    products: tuple[str | None, str | None] = (None, None)
+    """The GPUs of the sides, where a product is named."""
 
     @property
     def is_pair(self) -> bool:
@@ -71,7 +79,8 @@ def select_sides(
     if not any(artifacts):
         raise CacheError("No kernels on either side.", "Give Triton caches with kernels.")
     is_named = any(location.name for location in locations) or all(len(side) == 1 for side in artifacts)
-    return SelectedSides(artifacts[0], artifacts[1], problems, is_named)
+    products = modelled_product(None, left), modelled_product(None, right)
+    return SelectedSides(artifacts[0], artifacts[1], problems, is_named, products)
 
 
 def compare_sides(

@@ -134,7 +134,7 @@ def _compare(
     pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
         if pair is not None:
-            price = _predict(pair, roots, launch, disassemble)
+            price = _predict(pair, roots, launch, disassemble, sides.products)
             corpus = replace(corpus, changes=(corpus.changes[0].with_price(price),))
         _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=gates)
     pass_lines, responsible_pass = attribute_passes(pair, pair.facts) if passes and pair is not None else ([], "")
@@ -157,7 +157,11 @@ def _compare(
 
 
 def _predict(
-    pair: Comparison, roots: list[Path], launch: Path | None, disassemble: Disassemble | None
+    pair: Comparison,
+    roots: list[Path],
+    launch: Path | None,
+    disassemble: Disassemble | None,
+    gpus: tuple[str | None, str | None],
 ) -> PairPrice | None:
     """The predicted times of a launch of both; None if no launch is given or on record."""
     from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
@@ -177,7 +181,7 @@ def _predict(
         return None
     disassemble = disassemble or make_disassembler((left, right), None, sass=True)
     with limit_simulation():
-        return predict_pair(left, right, request, disassemble, facts=differing_facts(pair.facts))
+        return predict_pair(left, right, request, disassemble, gpus, facts=differing_facts(pair.facts))
 
 
 def attribute_passes(pair: Comparison, facts: Sequence[FactPair]) -> tuple[list[str], str]:

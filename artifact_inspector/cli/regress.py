@@ -165,7 +165,9 @@ def _make_predictor(
         if request is None:
             return None
         index = cached_lookup(None).index
-        compute = partial(predict_pair, left, right, request, disassemble, gpu, facts=change.facts, open_index=index)
+        compute = partial(
+            predict_pair, left, right, request, disassemble, (gpu, gpu), facts=change.facts, open_index=index
+        )
         return recall_price(index, (left, right), request, compute, gpu)
 
     return predict

@@ -73,7 +73,8 @@ class PairPrice:
         is_worse = self.direction is Sign.WORSE
         lines = [line for line in self.bank_conflicts if (line.right > line.left) is is_worse]
         is_bound = (self.right_bottleneck if is_worse else self.left_bottleneck) == "lsu"
-        return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound else None
+        agrees = (sum(line.right - line.left for line in self.bank_conflicts) > 0) is is_worse
+        return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound and agrees else None
 
     @property
     def sentence(self) -> str:

@@ -209,12 +209,11 @@ def select_kernels(
         available = Counter(stage.value for stage in Stage for x in remaining if stage.value in x.files)
         remaining = tuple(x for x in remaining if not stage_names.isdisjoint(x.files))
         if not remaining and cache.entries:
-            raise UsageError(
-                f"No kernel here has a file of stage {' or '.join(sorted(stage_names))}.",
-                f"Choose from {', '.join(f'{stage} ({count})' for stage, count in available.items())}."
-                if available
-                else "Omit --stage.",
-            )
+            choices = ", ".join(f"{stage} ({count})" for stage, count in available.items())
+            remedy = f"Choose from {choices}." if choices else "Omit --stage."
+            if Stage.SASS in stages:
+                remedy = "Add --sass, which disassembles binaries."
+            raise UsageError(f"No kernel here has a file of stage {' or '.join(sorted(stage_names))}.", remedy)
     if name is None:
         return remaining
     sought = name.lower()

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from saved import ROOT, saved
+from saved import FIXTURES, ROOT, saved
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.api import pair_prices
+from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
@@ -141,6 +142,8 @@ def test_a_line_is_decisive_only_if_its_bank_conflicts_changed() -> None:
     assert price.decisive_conflicts is None
     assert replace(price, bank_conflicts=(same, more)).decisive_conflicts == more
     assert replace(price, bank_conflicts=(same, more), right_bottleneck="dram").decisive_conflicts is None
+    fewer = LineConflicts("k.py:3", 9.0, 1.0)  # more than the other line has gained: conflicts are not what got worse
+    assert replace(price, bank_conflicts=(more, fewer)).decisive_conflicts is None
 
 
 def test_each_kernel_has_its_own_launch_if_the_arguments_agree(tmp_path: Path) -> None:
@@ -222,3 +225,25 @@ def test_arguments_on_record_that_are_no_object_are_missing(tmp_path: Path) -> N
     assert pair[0].arguments == {}
     price = predict_pair(entry, entry, pair, lambda *_: "")
     assert price.ratio is None
+
+
+def test_a_compared_time_is_that_of_predict() -> None:
+    """CTAs that end and start one by one count in both: many short ones take a quarter longer than full waves."""
+    n = 1 << 20
+    arguments = (f"x_ptr=fp16[{n}]", f"y_ptr=fp16[{n}]", "stride_x=1024", "stride_y=1024", "n_cols=1024")
+    launch = LaunchRequest(("1024",), dict(map(parse_argument, arguments)))
+    (entry,) = open_cache(FIXTURES / "3.6.0" / "sm_90" / "softmax").entries
+    disassemble = binary_disassembler(find_disassembler(None))
+    time = predict_launches([(entry, launch)], disassemble)[0].time
+    price = predict_pair(entry, entry, launch, disassemble)
+    assert time is not None
+    assert price.right_microseconds == pytest.approx(time.us, rel=0.01)
+
+
+def test_each_side_is_priced_on_its_own_product() -> None:
+    old, new = (saved(f"3.6.0/{target}/softmax").artifact for target in ("sm_75", "gfx90a"))
+    arguments = ("x_ptr=fp16[65536]", "y_ptr=fp16[65536]", "stride_x=1024", "stride_y=1024", "n_cols=1024")
+    launch = LaunchRequest(("64",), dict(map(parse_argument, arguments)))
+    disassemble = binary_disassembler(find_disassembler(None))
+    assert predict_pair(old, new, launch, disassemble, ("T4", "MI250X")).gpu.endswith("→ AMD Instinct MI250X")
+    assert predict_pair(old, new, launch, disassemble).gpu.endswith("→ AMD Instinct MI210")

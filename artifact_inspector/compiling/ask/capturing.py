@@ -84,6 +84,11 @@ class Note:
     """`file:line` of the program's own statement, if known."""
     targets: tuple[Target, ...]
 
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """Of the runs that it is about."""
+        return tuple(str(target.arch) for target in self.targets)
+
 
 def merge_notes(notes: Iterable[Note]) -> list[Note]:
     """Merge equal notes of several runs; each lists all of its targets."""

@@ -54,6 +54,11 @@ class ProgramRun:
     problem: tuple[str, str | None] | None
     """Why nothing was captured, and a remedy; None if kernels were captured."""
 
+    @property
+    def message(self) -> str | None:
+        """Why nothing was captured, or what the program lacked."""
+        return None if self.problem is None else " ".join(filter(None, self.problem))
+
 
 def capture_program(
     command: Sequence[str],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.compiling import CompileResult, ProgramRun
-from artifact_inspector.compiling.ask.capturing import CapturedKernel, merge_notes
+from artifact_inspector.compiling.ask.capturing import CapturedKernel, Note, merge_notes
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.passes.bisection import Bisection
 from artifact_inspector.passes.dump_facts import DumpFact
@@ -43,29 +43,13 @@ define_shape(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class RunDocument:
-    """How the program ran for one target."""
-
-    target: str
-    status: int
-    """Its exit status."""
-    problem: str | None
-    """Why nothing was captured, or what the program lacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoteDocument:
-    """Something that could not be done as on the GPU."""
-
-    text: str
-    location: str | None
-    """`file:line` of the program's statement."""
-    targets: tuple[str, ...]
-    """Of the runs that it is about."""
-
-
-define_shape(RunDocument, lambda x: (), title="ProgramRun")
+define_shape(Note, lambda x: (x.text, x.location, named("targets", x.archs), *hidden(x.targets)))
+define_shape(
+    ProgramRun, lambda x: (
+        named("target", x.target.arch), x.status, named("problem", x.message),
+        *hidden(x.output, x.kernels, x.notes, x.problem),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,23 +57,17 @@ class CapturedDocument(Document):
     """What a program would launch: `inspect-kernel capture --json`."""
 
     captured: tuple[CapturedKernel, ...]
-    runs: tuple[RunDocument, ...]
-    notes: tuple[NoteDocument, ...]
+    runs: tuple[ProgramRun, ...]
+    notes: tuple[Note, ...]
 
 
 def captured_document(runs: Sequence[ProgramRun]) -> CapturedDocument:
     """The kernels of all runs, how each run went, and what could not be done as on the GPU."""
-    notes = merge_notes(note for run in runs for note in run.notes)
     return CapturedDocument(
         captured=tuple(kernel for run in runs for kernel in run.kernels),
-        runs=tuple(_run_document(run) for run in runs),
-        notes=tuple(NoteDocument(x.text, x.location, tuple(t.arch for t in x.targets)) for x in notes),
+        runs=tuple(runs),
+        notes=tuple(merge_notes(note for run in runs for note in run.notes)),
     )
-
-
-def _run_document(run: ProgramRun) -> RunDocument:
-    problem = None if run.problem is None else " ".join(filter(None, run.problem))
-    return RunDocument(run.target.arch, run.status, problem)
 
 
 define_shape(DumpFact, lambda x: (x.topic, *hidden(x.by_names)))
