@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from artifact_inspector.analysis.matrix.generation import FIRST_LAID_OUT_CAPABILITY
 from artifact_inspector.analysis.matrix.widened_operands import WidenedDot
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.hardware.products import RATE_NAMES
+from artifact_inspector.model import Vendor
 
 LEAST_GAIN = 1.5
+ALL_BY_FMA = (3, 4)
+"""From this release on, dots of GPUs without `cp.async` become multiply-adds; 3.2 had mma.sync for sm_75."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -45,8 +49,12 @@ def _gain(kernel: KernelFacts, dot: WidenedDot) -> float | None:
     """How many times as fast the target multiplies the loaded type; None if a rate is unknown."""
     target, last = kernel.artifact.target, kernel.last
     rates = None if target is None else target.gpu.rates
-    if rates is None or last is None:
+    if rates is None or last is None or target is None:
         return None
+    version = kernel.artifact.triton_version
+    is_old = target.arch.vendor is Vendor.NVIDIA and target.arch.number < FIRST_LAID_OUT_CAPABILITY
+    if is_old and version is not None and version.since(ALL_BY_FMA):  # whatever the dots multiply
+        return 0.0
     works = [work for region in last.work.values() for work in region.matrix if dot.source in work.sources]
     types = {work.matrix.operands[0] for work in works if work.matrix is not None}
     multiplied = next(iter(types), dot.multiplied) if len(types) < 2 else dot.multiplied

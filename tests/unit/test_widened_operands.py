@@ -9,7 +9,9 @@ import pytest
 from saved import saved
 
 from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.findings import Severity, find_findings
+from artifact_inspector.model.version import TritonVersion
 
 WIDENED = "%w{0} = arith.extf {1} : tensor<{2}xf16> to tensor<{2}xf32>\n"
 
@@ -23,6 +25,28 @@ def test_a_dot_of_converted_operands_is_told_where_both_are_loaded_narrower(
 ) -> None:
     """`tl.dot(a.to(tl.float32), b.to(tl.float32))` put into the IR of a product of f16."""
     artifact = saved(f"3.6.0/{target}/matmul_grouped").artifact
+    ttir = write_widened(artifact, widened, tmp_path)
+    facts = inspect_artifact(dataclasses.replace(artifact, files={"ttir": ttir}))
+    found = [finding for finding in find_findings(facts) if finding.code == "AI026"]
+    compiled = inspect_artifact(dataclasses.replace(artifact, files={**artifact.files, "ttir": ttir}))
+    assert "AI026" not in [finding.code for finding in find_findings(compiled)]  # its machine code multiplies f16
+    assert [finding.severity for finding in found] == ([] if severity is None else [severity])
+    if found:
+        assert found[0].remark.message.startswith("the dot multiplies f32, but its operands are loaded as f16")
+        assert found[0].remark.sources == ("matmul_grouped.py:85",)
+
+
+@pytest.mark.parametrize(("release", "count"), [("3.2.0", 1), ("3.6.0", 0)])
+def test_a_type_that_decides_nothing_is_no_finding(release: str, count: int, tmp_path: Path) -> None:
+    """Triton 3.4 and later make multiply-adds of all dots for a T4; 3.2 had mma.sync for f16."""
+    artifact = saved("3.6.0/sm_75/matmul_grouped").artifact
+    files = {"ttir": write_widened(artifact, (True, True), tmp_path)}
+    version = TritonVersion(release)
+    facts = inspect_artifact(dataclasses.replace(artifact, files=files, triton_version=version))
+    assert [finding.code for finding in find_findings(facts)].count("AI026") == count
+
+
+def write_widened(artifact: Artifact, widened: tuple[bool, bool], directory: Path) -> Path:
     text = artifact.files["ttir"].read_bytes().decode()
     dot = next(line for line in text.splitlines() if "tt.dot" in line)
     changed, conversions = dot, ""
@@ -37,16 +61,9 @@ def test_a_dot_of_converted_operands_is_told_where_both_are_loaded_narrower(
             changed = changed.replace(f"{name},", f"%w{number},", 1)
     for shape in shapes if any(widened) else ():
         changed = changed.replace(f"tensor<{shape}xf16>", f"tensor<{shape}xf32>", 1)
-    ttir = tmp_path / "matmul_kernel.ttir"
+    ttir = directory / "matmul_kernel.ttir"
     ttir.write_text(text.replace(dot, conversions + changed))
-    facts = inspect_artifact(dataclasses.replace(artifact, files={"ttir": ttir}))
-    found = [finding for finding in find_findings(facts) if finding.code == "AI026"]
-    compiled = inspect_artifact(dataclasses.replace(artifact, files={**artifact.files, "ttir": ttir}))
-    assert "AI026" not in [finding.code for finding in find_findings(compiled)]  # its machine code multiplies f16
-    assert [finding.severity for finding in found] == ([] if severity is None else [severity])
-    if found:
-        assert found[0].remark.message.startswith("the dot multiplies f32, but its operands are loaded as f16")
-        assert found[0].remark.sources == ("matmul_grouped.py:85",)
+    return ttir
 
 
 @pytest.mark.parametrize(

@@ -102,10 +102,12 @@ def _scalar_reason(
     unit = MatrixUnit.MMA if target.backend is Backend.CUDA else newest
     lines = {source for dot in dots for source in dot.sources}
     program_dots = [dot for dot in program_dots if not lines or lines.intersection(dot.sources)] or dots
-    missing = [name for name in _elements(program_dots) if not supports_element_type(target.arch, unit, name)]
-    if missing:
+    elements = _elements(program_dots)
+    missing = [name for name in elements if not supports_element_type(target.arch, unit, name)]
+    are_all_lowered = unit is MatrixUnit.MMA and target.arch.number < FIRST_LAID_OUT_CAPABILITY
+    if missing and not (are_all_lowered and len(missing) < len(elements)):
         return f"{UNIT_NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
-    if unit is MatrixUnit.MMA and target.arch.number < FIRST_LAID_OUT_CAPABILITY:
+    if are_all_lowered:
         return f"this version of Triton lowers the dots of {target.arch} to FMA"
     if unit is MatrixUnit.MMA and any(
         _elements([dot]) == ["f32"] and not (dot.precision or "").startswith("tf32") for dot in program_dots
