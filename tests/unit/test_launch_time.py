@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
-from artifact_inspector.execution.timing import ranking
+from artifact_inspector.execution.timing import launch_time, ranking
 from artifact_inspector.execution.timing.control_codes import ControlCode
-from artifact_inspector.execution.timing.costs import CtaCosts
+from artifact_inspector.execution.timing.costs import CtaCosts, SharedTraffic
 from artifact_inspector.execution.timing.latency_walk import StepCost, walk_cta
 from artifact_inspector.execution.timing.launch_time import LaunchTime, makespan, matrix_share
 from artifact_inspector.hardware.products import clock_of
@@ -65,6 +65,26 @@ def test_only_matrix_products_slow_the_clock() -> None:
         assert matrix_share(sample, {"tensor": 50.0}, 100.0) == share
 
 
+def one_step_launch() -> tuple[Any, CtaCosts, list[ControlCode], Any]:
+    """132 CTAs of one instruction on an H200: a sample of the first one, its costs, and where it runs."""
+    counters = SimpleNamespace(warps_executed=[4])
+    sample = SimpleNamespace(
+        loaded=SimpleNamespace(threads=128, program=SimpleNamespace(steps=())),
+        launch=SimpleNamespace(ctas=132), trace=(0,), ctas=[0], counters=counters,
+    )  # fmt: skip
+    costs = CtaCosts({0: StepCost("fma", 4.0, 4.0)}, {}, 0.0)
+    return sample, costs, [ControlCode(1, None, None, ())], ranking.gpu_model_of(parse_target("sm_90"), "H200")
+
+
+def test_ctas_that_work_nearly_alike_take_as_long_as_they_work() -> None:
+    """No other CTA is simulated: a persistent one takes seconds."""
+    sample, costs, controls, gpu = one_step_launch()
+    run: Any = None
+    model = launch_time._TimeModel(run, gpu, 1, 0, 0, controls, SharedTraffic({}), 100)
+    work = np.array([95] * 100 + [100] * 32)
+    assert model._imbalance(work, sample, costs, 1) == pytest.approx((100 / 95, work.mean() / 95))
+
+
 def test_a_persistent_cta_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     walks: list[Any] = []
 
@@ -73,13 +93,7 @@ def test_a_persistent_cta_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return walk_cta(*given)
 
     monkeypatch.setattr(ranking, "walk_cta", counted)
-    counters = SimpleNamespace(warps_executed=[4])
-    sample: Any = SimpleNamespace(
-        loaded=SimpleNamespace(threads=128, program=SimpleNamespace(steps=())),
-        launch=SimpleNamespace(ctas=132), trace=(0,), ctas=[0], counters=counters,
-    )  # fmt: skip
-    costs = CtaCosts({0: StepCost("fma", 4.0, 4.0)}, {}, 0.0)
-    controls, gpu = [ControlCode(1, None, None, ())], ranking.gpu_model_of(parse_target("sm_90"), None)
+    sample, costs, controls, gpu = one_step_launch()
     scores = [ranking.score_launch(sample, costs, controls, gpu, 1) for _ in range(2)]
     assert scores[0] == scores[1]
     assert ranking.cta_rates(sample, costs, controls, gpu, 1)[0] == costs.walks[1].cycles

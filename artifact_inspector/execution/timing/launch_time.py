@@ -37,7 +37,7 @@ from artifact_inspector.execution.timing.ranking import (
     turnover_cycles,
 )
 from artifact_inspector.execution.timing.residency import StallReason, overlap_sample
-from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
+from artifact_inspector.execution.timing.sampling import EQUAL_WORK, LaunchSample, sample_launch
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.products import clock_of, find_product
 from artifact_inspector.hardware.targets import parse_target
@@ -318,17 +318,15 @@ class _TimeModel:
         """Time of the launch over that of CTAs which all work as much as the sampled ones; and the mean work."""
         mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
         typical, least, most = float(accesses[sample.ctas].mean()), int(accesses.argmin()), int(accesses.argmax())
-        least_cycles, most_cycles = (
-            mean_cycles if accesses[cta] == typical else self._cycles_of(cta, resident) for cta in (least, most)
-        )
-        if least_cycles is None or most_cycles is None:
-            return 1.0, 1.0
-        work = np.interp(
-            accesses,
-            [accesses[least], typical, accesses[most]],
-            [least_cycles, mean_cycles, max(most_cycles, mean_cycles)],
-        )
-        work /= mean_cycles
+        work = accesses / typical
+        if accesses[least] < EQUAL_WORK * accesses[most]:  # else they take as much longer as they access more
+            least_cycles, most_cycles = (
+                mean_cycles if accesses[cta] == typical else self._cycles_of(cta, resident) for cta in (least, most)
+            )
+            if least_cycles is None or most_cycles is None:
+                return 1.0, 1.0
+            ends = [least_cycles, mean_cycles, max(most_cycles, mean_cycles)]
+            work = np.interp(accesses, [accesses[least], typical, accesses[most]], ends) / mean_cycles
         multiprocessors = self.gpu_model.multiprocessors
         equal = makespan(np.ones_like(work), rates, multiprocessors)
         return makespan(work, rates, multiprocessors) / equal, float(work.mean())

@@ -38,7 +38,7 @@ L2_PIECE = 256
 """Bytes whose atomics follow each other in the L2. Measured on an H200 (docs/lab/diagnosis.md)."""
 _WIDEST_ACCESS = 16
 """Bytes that a thread accesses by the widest instruction."""
-_EQUAL_WORK = 0.9
+EQUAL_WORK = 0.9
 """Fewest accesses of a CTA over the most, from which CTAs work alike."""
 _UNEQUAL_CTAS = 64
 """CTAs of a sample that work unequally."""
@@ -456,7 +456,7 @@ def sample_evenly(
     """
     sample = sample_launch(loaded, launch, limit=limit, tracks_addresses=tracks_addresses)
     accesses = sample.accesses
-    if sample.unfinished or accesses.min() >= max(1, _EQUAL_WORK * accesses.max()):
+    if sample.unfinished or accesses.min() >= max(1, EQUAL_WORK * accesses.max()):
         return sample
     sample = sample_launch(loaded, launch, _UNEQUAL_CTAS, limit, tracks_addresses=tracks_addresses)
     accesses = sample.accesses
