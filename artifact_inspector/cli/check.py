@@ -106,7 +106,7 @@ def _read_baseline(path: Path, name: str | None) -> Baseline:
     from artifact_inspector.report.json.baseline_reading import parse_baseline
 
     try:
-        text = read_user_text(path)
+        return parse_baseline(read_user_text(path), str(path))
     except OSError as error:
         record_command = f"Record one: inspect-kernel baseline CACHE -o {path}"
         is_swapped = name is not None and Path(name).is_file()
@@ -114,7 +114,6 @@ def _read_baseline(path: Path, name: str | None) -> Baseline:
             f"The baseline {path} could not be read: {error.strerror or error}.",
             f"If {name} is the baseline, write --baseline {name}." if is_swapped else record_command,
         ) from None
-    return parse_baseline(text, str(path))
 
 
 def _make_predictor(

@@ -233,7 +233,8 @@ def _observe_iteration(loop: _LoopHistory, machine: Machine) -> bool:
     mask, state, registers = machine.groups[0].mask, machine_state(machine), machine.registers
     if isinstance(registers, RecordedRegisters):
         machine.registers = dict(registers)
-    is_next = loop.state is not None and loop.ctas is machine.ctas and _is_same_mask(loop.mask, mask)
+    is_next = loop.state is not None and loop.ctas is machine.ctas
+    is_next = is_next and (loop.mask is mask or np.array_equal(loop.mask, mask))
     if is_next and loop.carried_names is None and isinstance(registers, RecordedRegisters):
         loop.carried_names = {*registers.read_names, *machine.local_memory.lane_words}
     old_state = loop.state
@@ -255,10 +256,6 @@ def _observe_iteration(loop: _LoopHistory, machine: Machine) -> bool:
     loop.changes = [*loop.changes[1 - 2 * MOST_PERIOD :], change]
     loop.observed_iterations += 1
     return True
-
-
-def _is_same_mask(a: Mask, b: Mask) -> bool:
-    return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b))
 
 
 def _array_bytes(value: Register) -> int:
