@@ -10,6 +10,8 @@ from artifact_inspector.api.remedies import find_release
 from artifact_inspector.comparison.corpus import compare_candidates
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.compiling.ask.compile import recompile_texts
+from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
+from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
 from artifact_inspector.errors import InspectorError
@@ -48,6 +50,13 @@ def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Pat
     directory.mkdir(parents=True, exist_ok=True)
     rows = recompile_texts(texts, subject.name, subject.target, directory, interpreter=interpreter)
     return [row.artifact for row in rows]
+
+
+def request_for(path: str, record: UntrustedRecord, change: Change) -> KernelRequest:
+    """A compile of a kernel as it is recorded, with changed options and constants."""
+    constants = {name: ConstantText(repr(value)) for name, value in change.items() if name not in OPTIONS}
+    options = {**record.options, **{name: value for name, value in change.items() if name in OPTIONS}}
+    return KernelRequest(path, record.types, {**record.constants, **constants}, options, is_untrusted=True)
 
 
 def find_better_options(entry: Artifact, kinds: Sequence[CauseKind], directory: Path) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version as installed
 from pathlib import Path
 
+from artifact_inspector.api.option_compiles import request_for
 from artifact_inspector.api.remedies import find_release
 from artifact_inspector.comparison.consequence import consequence_of, rank_of
 from artifact_inspector.comparison.corpus import compare_candidates
@@ -14,7 +15,6 @@ from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.compiling import KernelRequest, compile_kernels
-from artifact_inspector.compiling.ask.request import ConstantText
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
 from artifact_inspector.diagnosis.tile_axes import find_whole_extents
@@ -58,16 +58,7 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     whole_extents = find_whole_extents(Path(file).read_text(encoding="utf-8"), name) if Path(file).is_file() else ()
     constants = {name: value for name, value in artifact.constants.items() if name not in whole_extents}
     changes = propose_changes([] if kind is None else [kind], options, constants, warp_size)[:MOST_CHANGES]
-    requests = [
-        KernelRequest(
-            path,
-            record.types,
-            {**record.constants, **{k: ConstantText(repr(v)) for k, v in change.items() if k not in OPTIONS}},
-            {**record.options, **{k: v for k, v in change.items() if k in OPTIONS}},
-            is_untrusted=True,
-        )
-        for change in changes
-    ]
+    requests = [request_for(path, record, change) for change in changes]
     version, interpreter = find_release(artifact.triton_version, installed("triton"))
     results = compile_kernels(requests, [record.target], directory, tritons=[] if interpreter is None else [version])
     entries = {entry.directory: entry for entry in open_cache(directory).entries}

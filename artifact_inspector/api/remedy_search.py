@@ -12,11 +12,10 @@ from typing import Any
 
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.mask_remedy import with_mask_remedy
-from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options
+from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options, request_for
 from artifact_inspector.api.remedy_trial import Trial, count_unique_bytes, describe_costs
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
 from artifact_inspector.compiling.ask.process import keep_workers, kept_processor_seconds
-from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.assumed_launch import ASSUMED, assume_indices
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
@@ -76,6 +75,9 @@ _SEARCH_SHARE = 2 / 3
 """Share of the budget for the search; what is left is for the checks of the best."""
 PROCESSOR_SHARE = 1 / 3
 """Processor time of the diagnosis, the search and the checks, over the budget."""
+
+
+_Attempt = tuple[Change, SourceEdit | None]
 
 
 def search_remedies(
@@ -189,15 +191,15 @@ class _Search:
             target = self.entry.target
             is_blackwell = target is not None and target.limits.matrix_unit == "tcgen05"
             edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
-        pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
+        pending: list[_Attempt] = [({}, edit) for edit in edits]
         pending += [(change, None) for change in self._proposals({}, self.diagnosis, self.entry)]
         self._is_library = is_editable and _imports_its_package(Path(file), self.source)
         pending.sort(key=self._is_costly)
         expanded = self.diagnosis.microseconds or 0.0
         # the best is diagnosed, and compared in the interpreter
-        self._reserve = min(2 * self.spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self.spent) / 2)
-        if not self._is_library:
-            self._reserve = min(self.spent + _COMPARISON_SECONDS, (budget * PROCESSOR_SHARE - self.spent) / 3)
+        checks = 1 + self._is_library
+        most = (budget * PROCESSOR_SHARE - self.spent) / (4 - checks)
+        self._reserve = min(checks * self.spent + _COMPARISON_SECONDS, most)
         while not self._is_spent(budget):
             most = _BATCH if self.attempts else _FIRST_BATCH
             count = max(1, min(most, int(self._processor_left(budget) / max(self._per_trial, 0.1))))
@@ -209,6 +211,9 @@ class _Search:
                 and best.microseconds * _LEAST_STEP < expanded
                 and self._processor_left(budget) > self.spent
             ):
+                if not self._is_library and not self._is_equal(best, budget):  # before others are combined with it
+                    pending = self._drop(best, [*batch, *pending])
+                    continue
                 expanded = best.microseconds
                 pending = sorted([*self._combinations(best, edits), *batch, *pending], key=self._is_costly)
                 continue
@@ -223,12 +228,24 @@ class _Search:
             self._per_trial = (processor_seconds() - begin) / count
         self._is_stopped = True
 
-    def _is_costly(self, attempt: tuple[Change, SourceEdit | None]) -> bool:
+    def _drop(self, wrong: Trial, pending: Sequence[_Attempt]) -> list[_Attempt]:
+        """What is left to try without constants or an edit that compute something else; their trials go too."""
+        constants = _constants(wrong.change)
+
+        def is_right(change: Change, edit: SourceEdit | None) -> bool:
+            return not (constants.items() <= change.items() and wrong.edit in (None, edit))
+
+        self.trials = [trial for trial in self.trials if is_right(trial.change, trial.edit)]
+        return sorted(
+            (one for one in pending if is_right(*one)), key=lambda one: not constants.keys().isdisjoint(one[0])
+        )
+
+    def _is_costly(self, attempt: _Attempt) -> bool:
         """Whether compiling the change imports a library."""
         change, edit = attempt
         return self._is_library and (edit is not None or bool(_constants(change)) or not can_recompile(self.entry))
 
-    def _count_affordable(self, pending: Sequence[tuple[Change, SourceEdit | None]], budget: float) -> int:
+    def _count_affordable(self, pending: Sequence[_Attempt], budget: float) -> int:
         """Changes that can be tried together: no import of a library begins that the budget does not end."""
         cheap = sum(not self._is_costly(one) for one in pending)
         return cheap or int(self._processor_left(budget) / (_LIBRARY_SECONDS if self._is_library else 0.1))
@@ -249,17 +266,14 @@ class _Search:
         fitting = (fit_registers(one, settings, tiles, registers, most, warp_size) for one in changes)
         return [one for one in fitting if one is not None]
 
-    def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[tuple[Change, SourceEdit | None]]:
+    def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[_Attempt]:
         """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
         if best.edit is None:
             yield from ((best.change, edit) for edit in edits)
         helpful = sorted(self.trials, key=lambda trial: trial.microseconds)
         limit = (self.diagnosis.microseconds or 0.0) / _LEAST_STEP
-        changes = [
-            trial.change
-            for trial in helpful
-            if trial is not best and trial.microseconds < limit and len(trial.change) == 1
-        ]
+        single = [trial for trial in helpful if trial is not best and len(trial.change) == 1]
+        changes = [trial.change for trial in single if trial.microseconds < limit]
         diagnosis = diagnose(best.candidate, self.make_disassembler([best.candidate.artifact]), **self._options)
         changes += self._proposals(best.change, diagnosis, best.candidate.artifact)
         # what is not set yet first: other values of the same names were tried by themselves
@@ -296,7 +310,7 @@ class _Search:
             self._files[edit.text].write_text(edit.text, encoding="utf-8")
         return f"{self._files[edit.text]}:{name}"
 
-    def _try(self, batch: Sequence[tuple[Change, SourceEdit | None]]) -> list[Trial]:
+    def _try(self, batch: Sequence[_Attempt]) -> list[Trial]:
         """The trials of a batch that compile, and whose times are predicted."""
         jobs = []
         for change, edit in batch:
@@ -310,9 +324,8 @@ class _Search:
         for (change, edit, grid), artifact in zip(jobs, artifacts, strict=True):
             if artifact is not None and artifact.hash != self.entry.hash:
                 request = replace(self.request, grid=grid, kernel_hash=None)
-                compiled.append(
-                    (change, edit, RankingCandidate(artifact, request, {**self.entry.constants, **artifact.constants}))
-                )
+                constants = {**self.entry.constants, **artifact.constants}
+                compiled.append((change, edit, RankingCandidate(artifact, request, constants)))
         if not compiled:
             return []
         disassemble = self.make_disassembler([candidate.artifact for _, _, candidate in compiled])
@@ -327,7 +340,7 @@ class _Search:
         judged = map_in_processes(judge, range(len(compiled)), count_processors() if is_main else 1)
         return [Trial(*compiled[number], microseconds) for number, microseconds in judged if microseconds is not None]
 
-    def _compile(self, jobs: Sequence[tuple[Change, SourceEdit | None]]) -> list[Artifact | None]:
+    def _compile(self, jobs: Sequence[_Attempt]) -> list[Artifact | None]:
         """The kernel with each change; changes of options only are compiled from its TTIR."""
         of_options = [
             change for change, edit in jobs if edit is None and not _constants(change) and can_recompile(self.entry)
@@ -338,13 +351,7 @@ class _Search:
         if record is None:
             return list(recompiled)
         requests = [
-            KernelRequest(
-                self._path(edit),
-                record.types,
-                {**record.constants, **{name: ConstantText(repr(v)) for name, v in _constants(change).items()}},
-                {**record.options, **_options(change)},
-                is_untrusted=True,
-            )
+            request_for(self._path(edit), record, change)
             for change, edit in jobs
             if edit is not None or change not in of_options
         ]

@@ -107,6 +107,38 @@ def test_a_gain_is_that_of_the_whole_model(
     assert found.reason == reason
 
 
+def test_a_constant_that_changes_results_is_not_combined_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page size is no tile: what is fast with another one is wrong, and costs the budget of what is right."""
+    cause = Cause(CauseKind.SMALL_TILE, "k.py:3", 0.5, "")
+    before = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 100.0, 40.0, (cause,), "")
+    entry, launch = SimpleNamespace(is_gluon=False), SimpleNamespace(arguments={})
+    search = remedy_search._Search(
+        *(entry, launch, before, SimpleNamespace()),  # type: ignore[arg-type]
+        kernel_path="k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    tried: list[dict[str, int]] = []
+
+    def try_batch(batch: list[tuple[dict[str, int], None]]) -> list[Trial]:
+        search.attempts += [(change, "") for change, _ in batch]
+        tried.extend(change for change, _ in batch)
+        times = [40.0 if "PAGE" in change else 50.0 if "num_stages" in change else 90.0 for change, _ in batch]
+        candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+        return [Trial(change, None, candidate, time) for (change, _), time in zip(batch, times, strict=True)]  # type: ignore[arg-type]
+
+    singles = [{"PAGE": 32}, {"num_warps": 2}, {"PAGE": 64}, {"num_stages": 5}]
+    monkeypatch.setattr(search, "_proposals", lambda *_: singles)
+    monkeypatch.setattr(search, "_try", try_batch)
+    monkeypatch.setattr(
+        search, "_combinations", lambda best, _: [({**best.change, "num_warps": 8}, None)] * (len(best.change) == 1)
+    )
+    monkeypatch.setattr(search, "_is_equal", lambda trial, _: "PAGE" not in trial.change)
+    search.run(60.0, is_editable=False, progress=lambda _: None)
+    assert [trial.change for trial in search.trials if "PAGE" in trial.change] == []
+    assert {"num_stages": 5, "num_warps": 8} in tried
+    assert {"PAGE": 32, "num_warps": 8} not in tried
+    assert tried.index({"num_stages": 5}) < tried.index({"PAGE": 64})
+
+
 @given(
     st.lists(
         st.tuples(
