@@ -147,6 +147,42 @@ def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Pa
     assert (found.stage, found.lines) == (Stage.TTIR, (lines.index(load) + 1, compare))
 
 
+def test_each_load_past_the_end_is_reported_zeros_too(tmp_path: Path) -> None:
+    """Scales and zeros of a quantised product are read alike; a tensor that is only called zeros is no mask."""
+    text = """
+module {
+  tt.func public @dequantize(%scales: !tt.ptr<f16>, %zeros: !tt.ptr<f16>, %y: !tt.ptr<f16>, %n: i32) {
+    %c64_i32 = arith.constant 64 : i32
+    %pid = tt.get_program_id x : i32
+    %base = arith.muli %pid, %c64_i32 : i32
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %start = tt.splat %base : i32 -> tensor<64xi32>
+    %offs = arith.addi %start, %range : tensor<64xi32>
+    %bound = tt.splat %n : i32 -> tensor<64xi32>
+    %mask = arith.cmpi slt, %offs, %bound : tensor<64xi32>
+    %s0 = tt.splat %scales : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %s1 = tt.addptr %s0, %offs : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %scales_2 = tt.load %s1 : tensor<64x!tt.ptr<f16>>
+    %z0 = tt.splat %zeros : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %z1 = tt.addptr %z0, %offs : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %zeros_3 = tt.load %z1ZEROS : tensor<64x!tt.ptr<f16>>
+    %v = arith.subf %scales_2, %zeros_3 : tensor<64xf16>
+    %y0 = tt.splat %y : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+    %y1 = tt.addptr %y0, %offs : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    tt.store %y1, %v, %mask : tensor<64x!tt.ptr<f16>>
+    tt.return
+  }
+}
+"""
+    artifact = saved("3.6.0/sm_80/masked_add").artifact
+    for zeros, names in (("", "scales, zeros have"), (", %mask", "scales has")):
+        ttir = tmp_path / "dequantize.ttir"
+        ttir.write_text(text.replace("ZEROS", zeros))
+        facts = inspect_artifact(dataclasses.replace(artifact, files={"ttir": ttir}, constants={}))
+        messages = [finding.remark.message for finding in find_findings(facts) if finding.code == "AI025"]
+        assert [message.split(" no mask")[0] for message in messages] == [f"possible out-of-bounds read: {names}"]
+
+
 def test_a_file_of_another_kernel_is_said() -> None:
     own, other = (saved(f"3.6.0/sm_80/{name}").artifact for name in ("matmul_grouped", "fused_linear"))
     facts = inspect_artifact(dataclasses.replace(own, files={**own.files, "ptx": other.files["ptx"]}))

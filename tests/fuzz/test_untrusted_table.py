@@ -25,7 +25,9 @@ def moved(x, y, N: tl.constexpr):
     v = tl.inline_asm_elementwise("ASSEMBLY", "CONSTRAINTS", [v], dtype=tl.float32, is_pure=True, pack=1)
     tl.store(y + o, v)
 """
-ASSEMBLY = {"gfx942": ("v_mov_b32 $0, $1", "=v,v"), "sm_80": ("mov.b32 $0, $1;", "=f,f")}
+ASSEMBLY = {
+    "gfx942": ("v_mov_b32 $0, $1", "=v,v"), "sm_80": ("mov.b32 $0, $1;", "=f,f"), "sm_90": ("mov.b32 $0, $1;", "=f,f"),
+}  # fmt: skip
 CANARIES = ("evilmod.py", "secret.txt", "options.txt", "other.ttir", "lib.bc", "ptxas", "nvdisasm", "ld.lld")
 
 
@@ -307,7 +309,7 @@ CASES = [
     for turn, target in enumerate(ASSEMBLY)
     if command in COMPILING or (row + column) % 2 == turn
 ]
-"""Commands that compile meet each key on both targets, the others on one."""
+"""Commands that compile meet each key on all targets, the others on one."""
 
 
 @pytest.mark.exhaustive
