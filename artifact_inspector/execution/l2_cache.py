@@ -74,7 +74,6 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
 
     Args:
         stream: accesses of all its CTAs.
-        ctas_per_multiprocessor: resident CTAs.
         l2_bytes: size of the L2.
     """
     events = stream.events()
@@ -188,7 +187,6 @@ def event_times(
 
     Args:
         lengths: accesses of each CTA.
-        ctas_per_multiprocessor: resident CTAs.
         advantage: how much faster than average the oldest CTA of a multiprocessor proceeds.
     """
     if len(lengths) > _MOST_SCHEDULED_CTAS:
@@ -210,7 +208,6 @@ def schedule_ctas(
 
     Args:
         lengths: accesses of each CTA.
-        ctas_per_multiprocessor: resident CTAs.
         advantage: how much faster than average the oldest CTA of a multiprocessor proceeds.
 
     Example:

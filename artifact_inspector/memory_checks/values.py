@@ -134,7 +134,6 @@ class _Comparison:
 
     Args:
         tensor: with its contents.
-        name: of its argument.
         runs: the first rounds to nearest.
         is_sample: whether CTAs that did not run may have written, too.
     """

@@ -60,7 +60,7 @@ class AdviceReport:
 def _describe_remedies(search: RemedySearch, *, is_brief: bool) -> Iterator[Text]:
     for remedy in search.remedies[: BRIEF_CAUSES if is_brief else None]:
         costs = f" It costs {', '.join(remedy.costs)}." if remedy.costs else ""
-        yield Text(f"Change {remedy.change}: predicted {remedy.gain:.2f}× as fast; it acts on {remedy.cause}.{costs}")
+        yield Text(f"Change {remedy.change}: {remedy.prediction}; it acts on {remedy.cause}.{costs}")
         if remedy.patch is not None and not is_brief:
             yield Text(remedy.patch.rstrip(), style="dim")
     if search.reason:

@@ -33,7 +33,7 @@ def find_remedy(
     for remedy in advice.search.remedies:
         if remedy.patch is not None:
             costs = f"; it costs {', '.join(remedy.costs)}" if remedy.costs else ""
-            message = f"{remedy.change}: predicted {remedy.gain:.2f} times as fast{costs}."
+            message = f"{remedy.change}: {remedy.prediction}{costs}."
             return list(make_text_edits(source, advice.search.edited_files[remedy.patch])), message
     changes = [remedy.change for remedy in advice.search.remedies]
     reason = f"{changes[0]} {describe_launch_change(source, name, str(file))}" if changes else advice.search.reason

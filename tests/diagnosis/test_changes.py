@@ -227,3 +227,10 @@ def test_a_larger_cause_says_why_it_comes_later() -> None:
     assert "mixed precision" in explain_order(conversion, first)
     text = occupancy.as_cause(explain_order(occupancy, first)).text
     assert text.endswith("few warps; listed later, since the repair of the first cause often shrinks it.")
+
+
+def test_a_small_gain_is_unsure() -> None:
+    """The model's error is larger than 15 %."""
+    small, large = (Remedy("num_warps=8", None, gain, (), "occupancy", True) for gain in (1.14, 1.15))
+    assert small.prediction == "predicted 1.14× as fast (unsure: measure it)"
+    assert large.prediction == "predicted 1.15× as fast"

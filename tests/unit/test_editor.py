@@ -293,7 +293,7 @@ def test_the_remedy_is_an_edit_of_the_text_that_was_compiled(tmp_path: Path, mon
         lines[one.range.start.line : one.range.end.line] = [one.new_text]
     assert "".join(lines) == changed
     assert len(edits) == 2, "lines between the changes stay"
-    assert sentence == "line 12: other: predicted 1.50 times as fast; it costs precision."
+    assert sentence == "line 12: other: predicted 1.50× as fast; it costs precision."
     assert asked[0][2].kernel == f"{file}:{kernel.name}"
     assert _find_remedy(document, f"{text}#", kernel.name, "sm_80")[0] == [], "the text is not the one on disk"
     assert len(asked) == 1

@@ -35,7 +35,6 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
     """Live registers at each instruction, and the registers live at the peak.
 
     Args:
-        function: of machine code.
         bank_of: the register file of a name; None if it is not a register.
     """
     names: dict[str, int] = {}

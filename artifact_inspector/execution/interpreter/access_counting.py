@@ -91,7 +91,6 @@ def count_global_access(
         address: 64-bit address of each lane.
         size: bytes per lane.
         is_write: whether it writes; otherwise it reads.
-        updates: whether it is an atomic.
         mask: lanes that take part; None means the active lanes.
         request_unit: (lanes per request, bytes per request unit); None means a warp and a sector.
 

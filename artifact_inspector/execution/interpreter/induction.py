@@ -118,7 +118,6 @@ class IterationHypothesis:
     Args:
         machine: at the beginning of the first.
         changes: of the iterations, repeated cyclically.
-        count: number of iterations.
         steps: most steps of one iteration.
         arrays: most arrays with unknown lanes that all iterations write.
         odd: registers whose change is not an addition.

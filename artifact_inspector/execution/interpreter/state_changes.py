@@ -141,7 +141,6 @@ def chain_iterations(first: Register, end_values: Register, shape: tuple[int, in
         first: value before the first iteration.
         end_values: value after each iteration, one block of CTAs per iteration.
         shape: CTAs and lanes of one iteration.
-        count: number of iterations.
     """
     counts = shape[0], (count - 1) * shape[0]
     chained: tuple[Register, ...] = first, select_rows(end_values, np.arange(counts[1]))
@@ -185,7 +184,6 @@ def predict_register(value: Register, changes: Sequence[Plain], count: int, ctas
     Args:
         value: at the beginning of the first.
         changes: additions of the iterations, repeated cyclically.
-        count: number of iterations.
         ctas: CTAs of the register.
     """
     assert not isinstance(value, (UnknownValue, LanePartition))

@@ -58,7 +58,6 @@ def count_wavefronts(addresses: IntArray, size: int, mask: BoolArray | None, *, 
         addresses: shape (rows, lanes); a row is a whole warp, or the lanes that an opcode serves at a time.
         size: bytes per lane.
         mask: lanes that take part; None means all.
-        loads: whether it is a load.
     """
     group_lanes = min(lanes_served_together(size), addresses.shape[1])
     word_addresses = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)

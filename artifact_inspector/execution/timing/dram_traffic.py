@@ -73,7 +73,6 @@ def fetched_bytes(
     address depends on a missing input.
 
     Args:
-        ctas_per_multiprocessor: resident CTAs.
         l2_bytes: size of the L2.
         limit: steps after which the launch counts as endless.
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.

@@ -354,7 +354,6 @@ def _throughput(customers: int, demands: Sequence[float], single_cycles: float) 
     """CTAs that complete per cycle if `customers` CTAs share the units.
 
     Args:
-        customers: resident CTAs per multiprocessor.
         demands: cycles that one CTA occupies each unit.
         single_cycles: cycles of a single CTA.
     """

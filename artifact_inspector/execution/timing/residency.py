@@ -398,7 +398,6 @@ def overlap_sample(
     """The steps of a sampled launch that are modelled, and the result of `overlap_warps` for its first CTAs.
 
     Args:
-        resident_ctas: CTAs that share a multiprocessor.
         stalls: as of `overlap_warps`.
         in_step: whether CTAs start at their beginning, as the first of a launch; otherwise each is at another place
             of its way, as in the middle of a launch.
