@@ -67,7 +67,6 @@ def advise_on_cluster(
     Args:
         pairs: kernels with their launches; None assumes one.
         open_index: opens the result cache, in which every result is kept, so that a run that was stopped continues.
-        progress: called with each kernel that is done.
 
     Raises:
         CacheError: there is no scheduler, or it ended.

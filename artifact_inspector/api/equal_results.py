@@ -46,7 +46,6 @@ def compare_results(
     elements. Numbers that bound loops are cut to a few tiles with the same tail.
 
     Args:
-        files: the original and the changed source.
         import_directory: from which the original imports.
         rounding: share of an element by which it may differ besides the rounding of its type; 0 for equal bits.
         tiles: constants that the second kernel changes → (value, axes of the grid).

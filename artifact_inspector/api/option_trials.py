@@ -42,7 +42,6 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     Of those that remove spills, the ones that load the fewest bytes for a FLOP come first.
 
     Args:
-        worse: the fact that got worse.
         kernel: `FILE.py:KERNEL`, for a kernel that is not part of this package.
 
     Raises:

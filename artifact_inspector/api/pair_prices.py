@@ -106,7 +106,6 @@ def predict_pair(
     """The predicted cost of one launch of both kernels.
 
     Args:
-        request: of both kernels, or of each.
         gpus: the product to model for each; by default that of its target.
         steps: instructions after which a launch counts as endless.
         facts: differing facts to price one by one.
@@ -234,7 +233,6 @@ def record_times(
     """The predicted time of each recorded launch of a kernel, or why it is unknown.
 
     Args:
-        launches: those of the kernel on record.
         gpu: the product to model; None for that of the target.
     """
     rows = [(row, root) for row, root in launches if not row.get("tuning")]

@@ -23,6 +23,7 @@ from artifact_inspector.diagnosis.changes import (
     OPTIONS,
     TILE_NAMES,
     Change,
+    can_cluster,
     changed_grid,
     fit_registers,
     propose_changes,
@@ -257,6 +258,7 @@ class _Search:
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if target is None else target.warp_size
         changes = propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
+        changes += [{"num_ctas": 2}] if options.get("num_ctas") == 1 and can_cluster(self.entry) else []
         limits = None if target is None else target.limits.multiprocessor
         registers = None if limits is None else inspect_artifact(compiled, None).resources.registers.value
         if registers is None or limits is None:

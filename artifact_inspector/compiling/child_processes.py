@@ -63,7 +63,6 @@ def run_jobs(jobs: Iterable[CompileJob], workers: int, time_limit: float) -> Ite
 
     Args:
         jobs: the compiles; those with equal keys are compiled once.
-        time_limit: seconds that one child may run.
 
     Yields:
         One row for each compile, in order of completion: its label with `seconds`, `is_cached`, `directory` or

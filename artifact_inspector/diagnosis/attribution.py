@@ -81,7 +81,6 @@ def attribute(
     """A cause that disappears with the work of some steps.
 
     Args:
-        reason: what happens.
         left: fraction of the work that is left without the cause.
         released: loads that need not wait for others then.
     """

@@ -14,7 +14,10 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import evaluate_extent
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.variations import VARIABLE_OPTIONS
+from artifact_inspector.facts.modules import read_module
+from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
+from artifact_inspector.model import Backend, Stage
 
 TILE_NAMES = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
 """Names of constants that size tiles. Others may change what the kernel computes."""
@@ -77,6 +80,14 @@ def propose_changes(
         for number, change in enumerate(proposals)
         if change not in proposals[:number] and not change.items() <= constants.items()
     ]
+
+
+def can_cluster(artifact: Artifact) -> bool:
+    """Whether CTAs in clusters of two can be tried: from sm_90 on, without atomics, which meet in other ways there."""
+    module, target = read_module(artifact, Stage.TTIR, []), artifact.target
+    if module is None or target is None or target.backend is not Backend.CUDA or not 90 <= target.arch.number < 120:
+        return False
+    return not any(one.opcode.startswith("tt.atomic") for function in module.functions for one in function.instructions)
 
 
 def fit_registers(

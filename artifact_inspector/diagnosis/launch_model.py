@@ -201,7 +201,6 @@ def model_launch(
 
     Args:
         gpu: product name; None selects the default product of the kernel's target.
-        limit: steps after which it counts as endless.
         fetched: computes the traffic of device memory, or reads it from the result cache.
 
     Raises:

@@ -41,7 +41,6 @@ def propose_edits(
     """Edits of a kernel for its causes, the first cause first.
 
     Args:
-        numbers: integer arguments of the launch.
         is_blackwell: whether the target has tensor memory, which some flags of loops use.
     """
     function = find_kernel(source, kernel)

@@ -280,7 +280,6 @@ def simulate_launch(
     """Simulate a launch.
 
     Args:
-        limit: steps after which it counts as endless.
         ctas: linear numbers of the CTAs to run; all by default.
         portion: lanes that are simulated together.
         footprints: whether to record what each CTA reads.

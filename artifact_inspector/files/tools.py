@@ -56,7 +56,6 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: fl
     """The exit status of a tool, and its standard output (or only its standard error).
 
     Args:
-        limit: maximum bytes of output.
         memory: share of the limit on memory that a tool may use.
 
     Raises:

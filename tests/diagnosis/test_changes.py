@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saved import saved
 
 from artifact_inspector.api import remedy_search
 from artifact_inspector.api.remedy_search import Trial, rank_trial
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
-from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
+from artifact_inspector.diagnosis.changes import can_cluster, changed_grid, propose_changes
 from artifact_inspector.diagnosis.diagnose import explain_order
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -234,3 +235,11 @@ def test_a_small_gain_is_unsure() -> None:
     small, large = (Remedy("num_warps=8", None, gain, (), "occupancy", True) for gain in (1.14, 1.15))
     assert small.prediction == "predicted 1.14× as fast (unsure: measure it)"
     assert large.prediction == "predicted 1.15× as fast"
+
+
+@pytest.mark.parametrize(
+    ("name", "can"),
+    [("3.6.0/sm_90/softmax", True), ("3.6.0/sm_90/gemv_splitk", False), ("3.6.0/sm_80/masked_add", False)],
+)
+def test_clusters_are_tried_where_they_exist_and_no_atomics_meet(name: str, can: bool) -> None:
+    assert can_cluster(saved(name).artifact) is can

@@ -467,7 +467,6 @@ def arrive_at_reconvergence(machine: Machine, *, has_reconverged: bool) -> list[
     """Record that a machine arrived at its reconvergence point, or ended; returns the machines that continue.
 
     Args:
-        machine: the machine that has stopped.
         has_reconverged: whether it is at its reconvergence point.
     """
     point = machine.reconvergence

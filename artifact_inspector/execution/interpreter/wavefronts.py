@@ -158,7 +158,6 @@ def count_copy_wavefronts(
     Args:
         addresses: in shared memory, shape (warps, lanes).
         size: bytes per lane.
-        mask: lanes that take part.
         source_addresses: in global memory; negative for lanes that write zeros.
     """
     wavefronts = _copy_wavefronts(addresses, size, mask, source_addresses)

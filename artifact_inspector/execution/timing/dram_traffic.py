@@ -74,7 +74,6 @@ def fetched_bytes(
 
     Args:
         l2_bytes: size of the L2.
-        limit: steps after which the launch counts as endless.
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
         stream: of the window, if it is recorded; by default it is simulated.
     """

@@ -104,7 +104,6 @@ def estimate_time(
     Args:
         gpu: product name; None selects the default product of the kernel's target.
         l2: modelled L2 traffic, if the launch may not fit in L2.
-        limit: steps after which it counts as endless.
     """
     loaded, artifact = run.loaded, run.loaded.artifact
     if run.unfinished or run.is_sampled or loaded.cubin is None or loaded.initial_state is not None:

@@ -133,7 +133,6 @@ def estimate_launch(
 
     Args:
         target: whose occupancy limits apply.
-        limit: steps after which it counts as endless.
         deferred: receives the window if waves of CTAs decide what is fetched; they are not simulated then, each byte is
             fetched once, and the score is a lower bound.
         stream: the accesses of the window, if they are recorded.

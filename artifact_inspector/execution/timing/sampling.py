@@ -410,7 +410,6 @@ def sample_launch(
     """Simulate some CTAs of a launch.
 
     Args:
-        limit: steps after which it counts as endless.
         ctas: numbers of the CTAs; by default some that are spread over the grid.
         runs_in_parallel: whether loop iterations may run in parallel; the counters are the same.
         tracks_addresses: whether to record the first address of each access.
