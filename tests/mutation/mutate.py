@@ -134,7 +134,7 @@ def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool
             break
         chosen += pieces[piece]
         took += cost(piece)
-    without_record = [test for test in known if test not in reach.seconds]
+    without_record = [test for test in known if test not in reach.seconds and test not in reach.left_out]
     return Plan(chosen + related(mutant, without_record, reach), took)
 
 

@@ -61,6 +61,8 @@ class Reach(NamedTuple):
     """Test → on the clock, as it may wait for processes; those that did not pass are missing."""
     lines: dict[str, dict[int, set[str]]]
     """File → first line of a function → tests, and pieces."""
+    left_out: frozenset[str] = frozenset()
+    """Tests that did not pass, or took too long."""
 
     def tests(self, file: str, lines: list[int] | None = None) -> list[str]:
         """Those that run a function with one of some first lines, or any of the file."""
@@ -73,13 +75,15 @@ def read(*places: Path) -> Reach:
     """Several records as one."""
     seconds: dict[str, float] = {}
     found: dict[str, dict[int, set[str]]] = {}
+    left_out: set[str] = set()
     for place in places:
         told = json.loads(place.read_text(encoding="utf-8"))
+        left_out.update(told["failed"])
         seconds |= {test: took for test, took in told["seconds"].items() if test not in told["failed"]}
         for file, lines in told["lines"].items():
             for line, tests in lines.items():
                 found.setdefault(file, {}).setdefault(int(line), set()).update(tests)
-    return Reach(seconds, found)
+    return Reach(seconds, found, frozenset(left_out))
 
 
 def caches() -> list[Any]:
