@@ -29,7 +29,7 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import materialize
 from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, Value, as_plain_array
+from artifact_inspector.execution.interpreter.values import InputNames, IntArray, UnknownValue, Value, as_plain_array
 from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.execution.sass.semantics import read_program as read_sass
@@ -56,8 +56,12 @@ EDGES = np.array(
 NOTHING = KernelLaunch((CTAS, 1, 1), {})
 MEMORY = 1 << 14
 """Words of the tensor and of the shared memory that statements access."""
-COUNTED = ("sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes_requested", "active_threads")
+COUNTED = (
+    *("warps_executed", "threads_executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal"),
+    *("bytes_requested", "active_threads", "accessing_ctas"),
+)
 ACCESS = re.compile(r"(global|flat|scratch|buffer|ds|s_load|s_buffer)_|[^[]* \[|.*R\d+\.64")
+FLOATS = re.compile(r"gdesc|(ATOM|RED).*F(16|32|64)|atomic.*_b?f(16|32|64)|ds_.*_f(16|32|64)")
 Registers = Mapping[str, Value]
 
 
@@ -174,9 +178,15 @@ def told(vendor: str, statement: str) -> str:
     return f"{statement} → " + "; ".join(f"{name} {shown(value)}" for name, value in sorted(found.items()))
 
 
+def words_of(name: str, *, is_float: bool) -> IntArray:
+    """Words of memory: numbers at edges; of floats two halves of moderate size, as which NaN a sum leaves is no rule."""
+    words = seeded(name).choice(EDGES, MEMORY)
+    return words & 0x83BF83BF | 0x3C003C00 if is_float else words
+
+
 @cache
-def with_tensor() -> KernelLaunch:
-    words = seeded("tensor").choice(EDGES, MEMORY).astype(np.uint32).view(np.int32)
+def with_tensor(*, is_float: bool) -> KernelLaunch:
+    words = words_of("tensor", is_float=is_float).astype(np.uint32).view(np.int32)
     return KernelLaunch((CTAS, 1, 1), {"x": Tensor((MEMORY,), "int32", values=tuple(words.tolist()))})
 
 
@@ -211,11 +221,9 @@ def numbers(vendor: str, threads: int) -> Registers:
 
 def accessed(vendor: str, statement: str) -> str:
     """What a statement leaves in registers and in shared memory, and what is counted of its access."""
-    threads = 128 if "GMMA" in statement else 64
-    machine = VENDORS[vendor].machine(statement, threads, with_tensor())
-    shared = seeded("shared").choice(EDGES, (1, MEMORY))
-    if "gdesc" in statement:  # halves of moderate size, so that sums are numbers
-        shared = shared & 0x83BF83BF | 0x3C003C00
+    threads, is_float = 128 if "GMMA" in statement else 64, FLOATS.search(statement) is not None
+    machine = VENDORS[vendor].machine(statement, threads, with_tensor(is_float=is_float))
+    shared = words_of("shared", is_float=is_float).reshape(1, -1)
     addresses = 4 * np.arange(MEMORY).reshape(1, -1)
     machine.shared_memory.store(addresses, 4, shared, np.ones(addresses.shape, bool))
     memory = machine.memory
