@@ -23,6 +23,8 @@ from artifact_inspector.execution.timing.sampling import LaunchSample
 
 WINDOW_WAVES = 4
 _SAMPLES_PER_CACHE = 1024
+_MOST_PARTS = 2048
+"""Parts of the L2 that all tensors fill, up to which a few CTAs are simulated with theirs: two million samples."""
 _FEWEST_REUSES = 1.25
 """Requested bytes per distinct byte, from which CTAs share data."""
 
@@ -44,7 +46,9 @@ def _repeats_passes(sample: LaunchSample, resident: int, l2_bytes: int) -> bool:
         if not traffic.new_sectors.get(step) and traffic.sectors_read.get(traffic.tensor_of_step.get(step, ""))
     ]
     repeats = sum(again) >= (_FEWEST_REUSES - 1) * sum(traffic.sectors_read.values()) > 0
-    return repeats and read < _FEWEST_REUSES * distinct and read / sample.launch.ctas * resident > l2_bytes
+    parts = sum(region.stop - region.start for region in traffic.regions) / l2_bytes * resident / len(sample.ctas)
+    is_alone = read < _FEWEST_REUSES * distinct and parts < _MOST_PARTS
+    return repeats and is_alone and read / sample.launch.ctas * resident > l2_bytes
 
 
 def _requested_bytes(sample: LaunchSample) -> tuple[Mapping[str, float], float, float]:
@@ -73,7 +77,6 @@ def fetched_bytes(
     address depends on a missing input.
 
     Args:
-        l2_bytes: size of the L2.
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
         stream: of the window, if it is recorded; by default it is simulated.
     """
