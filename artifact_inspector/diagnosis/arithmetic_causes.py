@@ -192,6 +192,10 @@ def _tf32_gain(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
     return tf32 / fp32 if kinds == {"fp32"} and fp32 and tf32 else 1.0
 
 
+_LEAST_REUSE = 0.9
+"""Share of the bytes that would still be requested with larger tiles, below which these are proposed."""
+
+
 def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
     """Larger tiles read operands that several CTAs share fewer times, and run fewer iterations."""
     tile = model.operations.dot_tile
@@ -208,8 +212,12 @@ def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
     read = {name: count * scale for name, count in model.traffic.sectors_read.items() if count}
     repeats = {name: min(1.0, max(0.25, sizes.get(name, 0) / size)) for name, size in read.items()}
     fractions = {index: repeats.get(name, 1.0) for index, name in model.traffic.tensor_of_step.items()}
-    least = min((fractions.get(s.index, 1.0) for s in model.steps if s.kind in ("global_load", "copy")), default=1.0)
-    if least < 1 and is_small:
+    loaded = {model.traffic.tensor_of_step.get(s.index, "") for s in model.steps if s.kind in ("global_load", "copy")}
+    requested = {name: size for name, size in read.items() if name in loaded}
+    # of all bytes: a small tensor that every CTA reads again is no reason for larger tiles
+    least = sum(size * repeats[name] for name, size in requested.items()) / max(1, sum(requested.values()))
+    is_small = is_small and bool(requested) and least < _LEAST_REUSE
+    if is_small:
         for step in model.steps:
             if model.is_in_loop(step) and step.kind not in MEMORY[:5]:
                 fractions[step.index] = max(least, _TILE_FRACTION)

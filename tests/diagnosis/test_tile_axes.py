@@ -11,8 +11,10 @@ import pairs
 import pytest
 
 from artifact_inspector.api.equal_results import compare_results
+from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
+from artifact_inspector.diagnosis.diagnose import diagnose
 from artifact_inspector.diagnosis.tile_axes import find_tile_axes, find_whole_extents, scale_grid
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 
@@ -83,3 +85,12 @@ def attention(q, k, stride, length, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 """
     assert find_whole_extents(source, "attention") == {"BLOCK_D"}
     assert find_whole_extents(source, "another") == frozenset()
+
+
+@pytest.mark.long
+def test_a_tile_is_not_too_small_where_each_element_is_used_once(tmp_path: Path) -> None:
+    """Sixteen rows times a matrix: only the rows, 11 % of the requested bytes, would be read less often."""
+    plant = pairs.gemm(shape=(16, 32768, 1024), tile=(16, 128, 32), warps=4, stages=2)
+    (candidate,) = pairs.compile_variants([plant], "sm_90", tmp_path)
+    diagnosis = diagnose(candidate, make_disassembler([candidate.artifact], None, sass=True))
+    assert not [cause.text for cause in diagnosis.causes if "reuses each loaded element too little" in cause.text]
