@@ -178,7 +178,7 @@ class _Search:
         self._unchecked = 0
         self._original_bytes: tuple[int, int] | None = None
         self._options: dict[str, Any] = {"gpu": self.gpu, "limit": self.steps}
-        if _is_far(self.diagnosis) and all(one.kind is not CauseKind.REFETCHED for one in self.diagnosis.causes):
+        if _is_far(self.diagnosis) and all(cause.kind is not CauseKind.REFETCHED for cause in self.diagnosis.causes):
             self._options["fetched"] = lambda *_: {}  # what device memory delivers again decides nothing there
 
     def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
@@ -188,7 +188,7 @@ class _Search:
         if is_editable and file.endswith(".py"):
             self.source = Path(file).read_text(encoding="utf-8")
             self.tile_axes = find_tile_axes(self.source, name)
-            numbers = {one: value for one, value in self.request.arguments.items() if type(value) is int}
+            numbers = {name: value for name, value in self.request.arguments.items() if type(value) is int}
             target = self.entry.target
             is_blackwell = target is not None and target.limits.matrix_unit == "tcgen05"
             edits = list(propose_edits(self.source, name, self.diagnosis.causes, numbers, is_blackwell=is_blackwell))
@@ -238,7 +238,7 @@ class _Search:
 
         self.trials = [trial for trial in self.trials if is_right(trial.change, trial.edit)]
         return sorted(
-            (one for one in pending if is_right(*one)), key=lambda one: not constants.keys().isdisjoint(one[0])
+            (job for job in pending if is_right(*job)), key=lambda job: not constants.keys().isdisjoint(job[0])
         )
 
     def _is_costly(self, attempt: _Attempt) -> bool:
@@ -248,7 +248,7 @@ class _Search:
 
     def _count_affordable(self, pending: Sequence[_Attempt], budget: float) -> int:
         """Changes that can be tried together: no import of a library begins that the budget does not end."""
-        cheap = sum(not self._is_costly(one) for one in pending)
+        cheap = sum(not self._is_costly(attempt) for attempt in pending)
         return cheap or int(self._processor_left(budget) / (_LIBRARY_SECONDS if self._is_library else 0.1))
 
     def _proposals(self, change: Change, diagnosis: Diagnosis, compiled: Artifact) -> list[Change]:
@@ -265,8 +265,8 @@ class _Search:
             return changes
         tiles = self.tile_axes or [name for name in constants if TILE_NAMES.fullmatch(name)]
         settings, most = {**constants, **options}, limits.registers_per_lane
-        fitting = (fit_registers(one, settings, tiles, registers, most, warp_size) for one in changes)
-        return [one for one in fitting if one is not None]
+        fitting = (fit_registers(change, settings, tiles, registers, most, warp_size) for change in changes)
+        return [change for change in fitting if change is not None]
 
     def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[_Attempt]:
         """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
@@ -358,7 +358,7 @@ class _Search:
             if edit is not None or change not in of_options
         ]
         results = iter(compile_kernels(requests, [record.target], self.directory) if requests else [])
-        entries = {one.directory: one for one in open_cache(self.directory).entries} if requests else {}
+        entries = {entry.directory: entry for entry in open_cache(self.directory).entries} if requests else {}
         artifacts = []
         for change, edit in jobs:
             if edit is None and change in of_options:
@@ -373,7 +373,7 @@ class _Search:
         remedies: list[Remedy] = []
         edited: dict[str, str] = {}
         before = self.diagnosis.microseconds or 0.0
-        for trial in sorted(self.trials, key=lambda one: rank_trial(one, before)):
+        for trial in sorted(self.trials, key=lambda tried: rank_trial(tried, before)):
             seconds = processor_seconds() - self._processor_start
             used = seconds / (budget * PROCESSOR_SHARE)
             is_late = time.monotonic() - self._start > budget or used > 1
@@ -401,7 +401,7 @@ class _Search:
         if self._unchecked:
             attempt = f"A change may help, but none was checked ({len(self.trials)} tried)."
         reason = "" if remedies else f"{attempt}{_GLUON if self.entry.is_gluon else ''}"
-        if failed := sum(one is None for one in self._equalities.values()):
+        if failed := sum(equality is None for equality in self._equalities.values()):
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
         if self._is_stopped or (limit is not None and limit.is_spent()):
@@ -416,7 +416,7 @@ class _Search:
         A tile by its name only, whose results cannot be compared, needs the same bytes.
         """
         constants = _constants(trial.change)
-        tiles = {one: (value, self.tile_axes[one]) for one, value in constants.items() if one in self.tile_axes}
+        tiles = {name: (value, self.tile_axes[name]) for name, value in constants.items() if name in self.tile_axes}
         if trial.edit is not None or tiles:
             file, _, name = self.kernel_path.partition(":")
             source, rounding = Path(file), _REORDERED if tiles else 0.0
@@ -432,7 +432,7 @@ class _Search:
                     (source, edited), name, self.request, self.entry.constants, source.parent, rounding, tiles,
                     seconds=max(remaining, _LEAST_COMPARISON),
                 )  # fmt: skip
-            is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(one) for one in tiles)
+            is_necessary = trial.edit is not None or not all(TILE_NAMES.fullmatch(name) for name in tiles)
             if self._equalities[key] is False or (is_necessary and not self._equalities[key]):
                 return False
             if self._equalities[key] and len(tiles) == len(constants):

@@ -75,7 +75,7 @@ def assume_launch(artifact: Artifact) -> LaunchRequest:
 def assume_indices(artifact: Artifact, request: LaunchRequest) -> LaunchRequest:
     """The launch with random values for integer tensors of unknown values on which addresses or paths depend."""
     tensors = {name: value for name, value in request.arguments.items() if isinstance(value, Tensor)}
-    unknown = [name for name, one in tensors.items() if one.values is None and _is_integer(one)]
+    unknown = [name for name, tensor in tensors.items() if tensor.values is None and _is_integer(tensor)]
     function = _tensor_function(artifact) if unknown else None
     if function is None or any(isinstance(extent, str) for extent in request.grid):
         return request
@@ -86,7 +86,7 @@ def assume_indices(artifact: Artifact, request: LaunchRequest) -> LaunchRequest:
     deciding += [name for bounds in analysis.loops().values() for name in bounds]
     deciding_values = set().union(*(analysis.origins(name) for name in deciding), set())
     origins = [analysis.origins(reads[0]) for _, results, reads in loads if not deciding_values.isdisjoint(results)]
-    needed = [name for name in unknown if any(f"%{name}" in one for one in origins)]
+    needed = [name for name in unknown if any(f"%{name}" in origin for origin in origins)]
     if not needed:
         return request
     numbers = {name: value for name, value in request.arguments.items() if type(value) is int}
@@ -128,7 +128,7 @@ def _find_bounds(
     for name in names:
         second = analysis.evaluate(numbers, grid, {name: 2}).elements
         steps = {tensor: second[tensor] - first.get(tensor, 0) for tensor in second}
-        limits = [(sizes[one] - first[one]) // step + 1 for one, step in steps.items() if step > 0 and one in sizes]
+        limits = [(sizes[key] - first[key]) // step + 1 for key, step in steps.items() if step > 0 and key in sizes]
         if limits:
             bounds[name] = max(1, min(limits))
     return bounds
@@ -155,15 +155,15 @@ class _Assumption:
         self.integers = [name for name in names if kinds.get(name, "i").startswith(("i", "u"))]
         analysis = self.analysis
         self.ids = analysis.program_ids()
-        used = {one.value for one in analysis.comparisons()} | {one.bound for one in analysis.comparisons()}
+        used = {check.value for check in analysis.comparisons()} | {check.bound for check in analysis.comparisons()}
         used |= {bounds[1] for bounds in analysis.loops().values()}
-        bounded = set().union(*(analysis.origins(one) for one in used), set())
+        bounded = set().union(*(analysis.origins(value) for value in used), set())
         plain = [name for name in self.integers if not STRIDE.match(name) and f"%{name}" not in bounded]
         self.strides = [*plain, *(name for name in self.integers if STRIDE.match(name))]
         # of indices; what only wraps them (x % M) is an extent
         divisions = analysis.instructions("arith.divsi", "arith.divui")
         remainders = analysis.instructions("arith.remsi", "arith.remui")
-        divisions += [one for one in remainders if "tensor<" not in one.instruction.text]
+        divisions += [remainder for remainder in remainders if "tensor<" not in remainder.instruction.text]
         self._divisors = {analysis.copied(reads[1]) for _, _, reads in divisions if len(reads) > 1}
         self.numbers = {name: self._extent(name) for name in self.integers}
         self.grid, self._free_axes = [1, 1, 1], list[int]()
@@ -177,7 +177,7 @@ class _Assumption:
                 break
         while self._free_axes and self._reached() > _MOST_REACHED:
             rows = [axis for axis in self._free_axes if self._axis(axis).tile is None and self.grid[axis] > 1]
-            axis = max(rows or self._free_axes, key=lambda one: self.grid[one])
+            axis = max(rows or self._free_axes, key=lambda candidate: self.grid[candidate])
             if self.grid[axis] < 2 or math.prod(self.grid) < _FEWEST_CTAS:
                 break
             self.grid[axis] //= 2
@@ -192,7 +192,7 @@ class _Assumption:
 
     def _grid_extents(self) -> set[str]:
         """Arguments that bound indices of the grid."""
-        of_ids = [one.bound for one in self.analysis.comparisons() if self._depends_on_id(one.value)]
+        of_ids = [check.bound for check in self.analysis.comparisons() if self._depends_on_id(check.value)]
         bounds = {self.analysis.copied(bound) for bound in of_ids}
         return {name for name in self.numbers if f"%{name}" in bounds}
 
@@ -201,15 +201,15 @@ class _Assumption:
         if suggested is not None:
             return int(suggested)
         analysis, value = self.analysis, f"%{name}"
-        if value in self._divisors and all(analysis.copied(one.bound) != value for one in analysis.comparisons()):
+        if value in self._divisors and all(analysis.copied(check.bound) != value for check in analysis.comparisons()):
             return _DIVISOR
         for bounds in analysis.loops().values():
             step = analysis.evaluate({}, (1, 1, 1)).values.get(bounds[2])
             if value == bounds[1] and step is not None and step.high == 1:
                 return _SERIAL_TRIPS
         is_flat = len(self.ids) == 1 and not analysis.loops() and not analysis.instructions("tt.expand_dims")
-        bounds_of_ids = [one for one in analysis.comparisons() if value in analysis.origins(one.bound)]
-        if is_flat and any(self._depends_on_id(one.value) for one in bounds_of_ids):
+        bounds_of_ids = [check for check in analysis.comparisons() if value in analysis.origins(check.bound)]
+        if is_flat and any(self._depends_on_id(check.value) for check in bounds_of_ids):
             return _FLAT_ELEMENTS
         return ASSUMED_NUMBER
 
@@ -242,12 +242,12 @@ class _Assumption:
             # without a loop each CTA has the indices of its own
             return max(counts) if counts else max(1, ASSUMED_NUMBER // self._step_of(axis))
         limited = [
-            one
-            for one in self.analysis.comparisons()
-            if self._depends_on_id(one.value, axis) and not self._depends_on_id(one.bound, axis)
+            check
+            for check in self.analysis.comparisons()
+            if self._depends_on_id(check.value, axis) and not self._depends_on_id(check.bound, axis)
         ]
         if limited:
-            return self._masked_extent(axis, [(one.value, one.bound) for one in limited])
+            return self._masked_extent(axis, [(check.value, check.bound) for check in limited])
         self._free_axes.append(axis)
         if use.tile is not None:
             is_flat = len(self.ids) == 1 and not self.analysis.instructions("tt.expand_dims")
@@ -258,7 +258,7 @@ class _Assumption:
 
     def _step_of(self, axis: int) -> int:
         """How far the indices of two neighbours along an axis are apart; 1 if unknown."""
-        grids = [[extent if one == axis else 1 for one in range(3)] for extent in (1, 2)]
+        grids = [[extent if index == axis else 1 for index in range(3)] for extent in (1, 2)]
         first, second = (self.analysis.evaluate({}, grid).values for grid in grids)
         return max((second[n].high - first[n].high for n in second if n in first and second[n].base is None), default=1)
 
@@ -266,7 +266,7 @@ class _Assumption:
         """The fewest CTAs with which some mask is reached, by doubling and bisection."""
 
         def is_covered(count: int) -> bool:
-            grid = [count if one == axis else extent for one, extent in enumerate(self.grid)]
+            grid = [count if index == axis else extent for index, extent in enumerate(self.grid)]
             values = self.analysis.evaluate(self.numbers, grid).values
             pairs = [(values.get(value), values.get(bound)) for value, bound in limited]
             return all(value is None or bound is None or value.high >= bound.high - 1 for value, bound in pairs)
@@ -311,7 +311,7 @@ class _Assumption:
             if not isinstance(example, Tensor) or not _is_integer(example) or name not in plain.elements:
                 continue
             second = self.analysis.evaluate(self.numbers, self.grid, {name: 2}).elements
-            steps = [second[one] - count for one, count in plain.elements.items() if second[one] > count]
+            steps = [second[tensor] - count for tensor, count in plain.elements.items() if second[tensor] > count]
             if steps:
                 bounds[name] = max(16, _FLAT_ELEMENTS // max(steps))
         return self.analysis.evaluate(self.numbers, self.grid, bounds)

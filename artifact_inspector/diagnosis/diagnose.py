@@ -83,7 +83,7 @@ def diagnose(
         if attribution.hidden_weight >= SMALL_SHARE
         and (not attribution.kind.is_generic or attribution.hidden_weight > attribution.weight)
     ]
-    largest = max(small, key=lambda one: one.hidden_weight) if small and model.time else None
+    largest = max(small, key=lambda cause: cause.hidden_weight) if small and model.time else None
     first = [largest] if largest and not largest.kind.is_generic else []
     return describe(model, large or first, largest)
 
@@ -114,7 +114,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             -urgency_of(attribution, attributions),
         ),
     )
-    causes = tuple(one.as_cause(explain_order(one, ordered[0])) for one in ordered[:MOST_CAUSES])
+    causes = tuple(cause.as_cause(explain_order(cause, ordered[0])) for cause in ordered[:MOST_CAUSES])
     if model.time is not None and ordered:
         causes = (describe_first(attributions, ordered), *causes[1:])
     time = model.time
@@ -124,7 +124,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     roofline_microseconds, with_all_writes = _roofline_microseconds(model)
     speed = _roofline_speed(microseconds, roofline_microseconds)
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
-    is_large = any(one.weight >= LEAST_SHARE for one in ordered)
+    is_large = any(cause.weight >= LEAST_SHARE for cause in ordered)
     near = (roofline or 0.0) / (cycles or 1.0)
     if not is_large and near < 1 - NEAR_ROOFLINE:
         near = min(1.0, (with_all_writes or 0.0) / (microseconds or 1.0))  # with the memory and clock of this launch
@@ -166,7 +166,7 @@ def with_time(diagnosis: Diagnosis, microseconds: float) -> Diagnosis:
     """The diagnosis with another predicted time, also where its sentence says how far the roofline is."""
     times, roofline = (diagnosis.microseconds, microseconds), diagnosis.roofline_microseconds
     before, after = (_describe_speed(_roofline_speed(time, roofline)) for time in times)
-    causes = tuple(replace(one, text=one.text.replace(before, after)) for one in diagnosis.causes)
+    causes = tuple(replace(cause, text=cause.text.replace(before, after)) for cause in diagnosis.causes)
     return replace(
         diagnosis, microseconds=microseconds, causes=causes, summary=diagnosis.summary.replace(before, after)
     )
@@ -201,51 +201,50 @@ def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> st
     return f"{verb} {hidden.as_cause().text[:-1]}"
 
 
-def _rank(one: Attribution, *, has_time: bool) -> int:
+def _rank(cause: Attribution, *, has_time: bool) -> int:
     if not has_time:  # without times, occupancy is a cause only if the launch fails
-        return -1 if one.kind is CauseKind.OCCUPANCY else one.kind.priority
-    return 0 if one.kind is CauseKind.SMALL_LAUNCH else 1
+        return -1 if cause.kind is CauseKind.OCCUPANCY else cause.kind.priority
+    return 0 if cause.kind is CauseKind.SMALL_LAUNCH else 1
 
 
-def urgency_of(one: Attribution, attributions: Sequence[Attribution] = ()) -> float:
+def urgency_of(cause: Attribution, attributions: Sequence[Attribution] = ()) -> float:
     """The weight that orders causes: less for those that the repair of another one often removes as well.
 
     Fewer loads and fewer live values shorten waits.
     """
-    if one.kind is CauseKind.OCCUPANCY:  # narrow loads take registers for their addresses
-        least = one.weight * _WAIT_URGENCY
+    if cause.kind is CauseKind.OCCUPANCY:  # narrow loads take registers for their addresses
+        least = cause.weight * _WAIT_URGENCY
         if any(other.kind is CauseKind.NARROW_ACCESS and other.weight >= least for other in attributions):
             return least * _GENERIC_URGENCY
-    if one.kind.is_generic:
-        return one.weight * _GENERIC_URGENCY
-    if one.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
-        return one.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
-    half = one.weight * _WAIT_URGENCY
-    if one.kind is CauseKind.UNCOALESCED:  # lanes that share an element scatter: one load of each is contiguous
-        same = [
-            other.weight for other in attributions if other.kind is CauseKind.REDUNDANT_LOAD and other.line == one.line
-        ]
-        return min(one.weight, max(same)) - TIE if same and max(same) >= half else one.weight
-    if one.kind is CauseKind.SMALL_TILE:  # a larger tile spills more
+    if cause.kind.is_generic:
+        return cause.weight * _GENERIC_URGENCY
+    if cause.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
+        return cause.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
+    half = cause.weight * _WAIT_URGENCY
+    if cause.kind is CauseKind.UNCOALESCED:  # lanes that share an element scatter: one load of each is contiguous
+        at_line = [other for other in attributions if other.line == cause.line]
+        same = [other.weight for other in at_line if other.kind is CauseKind.REDUNDANT_LOAD]
+        return min(cause.weight, max(same)) - TIE if same and max(same) >= half else cause.weight
+    if cause.kind is CauseKind.SMALL_TILE:  # a larger tile spills more
         spilling = any(other.kind is CauseKind.SPILLS and other.weight >= half for other in attributions)
-        return half if spilling else one.weight
-    if one.kind is not CauseKind.SERIAL_LOOP:
-        return one.weight
+        return half if spilling else cause.weight
+    if cause.kind is not CauseKind.SERIAL_LOOP:
+        return cause.weight
     is_behind = any(other.kind in _CAUSES_OF_WAITS and other.weight >= half * _WAIT_URGENCY for other in attributions)
-    return half if is_behind else one.weight
+    return half if is_behind else cause.weight
 
 
 def describe_first(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> Cause:
     """The first cause, with the second one if the sentence stays short enough without what to do about the first."""
     first, note = ordered[0], name_second(attributions, ordered)
     short = replace(first, reason=first.reason.partition(";")[0])
-    texts = [one.as_cause(note) for one in (first, short) if note]
-    return next((one for one in texts if len(one.text.split()) <= MOST_WORDS), first.as_cause())
+    texts = [cause.as_cause(note) for cause in (first, short) if note]
+    return next((cause for cause in texts if len(cause.text.split()) <= MOST_WORDS), first.as_cause())
 
 
 def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> str:
     """The second cause, if it is as large, at least half as large, or specific beside a generic one."""
-    first, others = ordered[0], [one for one in ordered[1:] if not one.kind.is_generic]
+    first, others = ordered[0], [cause for cause in ordered[1:] if not cause.kind.is_generic]
     if not others or first.share is None or (second := others[0]).share is None:
         return ""
     least, urgency = urgency_of(first, attributions), urgency_of(second, attributions)
@@ -256,11 +255,11 @@ def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attributi
     return f"; {'as large' if is_equal else 'also'}: {place} ({second.share:.0%}), {second.reason.partition(';')[0]}"
 
 
-def explain_order(one: Attribution, first: Attribution) -> str:
+def explain_order(cause: Attribution, first: Attribution) -> str:
     """Why a cause with a larger share than the first one is not the first; empty for others."""
-    if (one.share or 0.0) <= (first.share or 0.0):
+    if (cause.share or 0.0) <= (first.share or 0.0):
         return ""
-    if one.kind is CauseKind.TYPE_CONVERSION:
+    if cause.kind is CauseKind.TYPE_CONVERSION:
         return "; listed later, since mixed precision needs most conversions"
     return "; listed later, since the repair of the first cause often shrinks it"
 

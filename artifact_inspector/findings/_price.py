@@ -40,7 +40,7 @@ def _narrow(accesses: Iterable[LoadWidth]) -> float:
 
 _PRICES: Mapping[str, Callable[[KernelFacts], float]] = {
     "AI002": _exposed_latency,
-    "AI003": _exposed_latency,
+    "AI003": lambda x: 0.0 if x.num_stages == 1 else _exposed_latency(x),  # as requested
     "AI004": lambda x: 0.0 if x.principal_region is None else x.principal_region.fused_multiply_adds * _FMA,
     "AI007": _spills,
     "AI006": lambda x: _narrow(x.widths),

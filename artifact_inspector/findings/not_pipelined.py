@@ -76,7 +76,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             stage,
             tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in loops),
             tuple(sources),
-            is_minor=not has_dots,
+            is_minor=not has_dots or requested == 1,  # as requested
         )
 
 
