@@ -223,14 +223,14 @@ def printed(command: str, folder: Path) -> str:
     words = [{"PAGE": str(page), "BASELINE": str(record)}.get(word, word) for word in shlex.split(command)]
     if words[0] == "ask":
         found = ask(words[1], CALLS[words[1]])
-        return json.dumps(json.loads(found.content[0].text), indent=1).replace(str(ROOT), "/root")
+        return json.dumps(json.loads(found.content[0].text), indent=1).replace(str(ROOT), "/checkout")
     if words[0] == "notebook":
         shown = inspect(words[1]) if words[1].count("/") > 1 else inspect_cache(words[1])
-        return shown._repr_html_().replace(str(ROOT), "/root")
+        return shown._repr_html_().replace(str(ROOT), "/checkout")
     result = CliRunner().invoke(app, words)
     assert result.exit_code in (0, 1), result.output
     text = page_text(page.read_text(encoding="utf-8")) if page.exists() else result.stdout
-    text = text.replace(str(folder), "/tmp").replace(str(ROOT), "/root")
+    text = text.replace(str(folder), "/tmp").replace(str(ROOT), "/checkout")
     return f"exit {result.exit_code}\n{Text.from_ansi(text).markup if chr(27) in text else text}"
 
 
