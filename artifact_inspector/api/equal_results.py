@@ -56,21 +56,12 @@ def compare_results(
     if sum(tensor.bytes for tensor in tensors) > MOST_BYTES or any(isinstance(one, str) for one in request.grid):
         return None
     arguments = {name: _describe(value) for name, value in request.arguments.items() if name not in constants}
-    longest = max(
-        [
-            16,
-            *(
-                one
-                for one in {**constants, **{name: value for name, (value, _) in tiles.items()}}.values()
-                if type(one) is int
-            ),
-        ]
-    )
+    before, after = {name: int(constants[name]) for name in tiles}, {name: value for name, (value, _) in tiles.items()}
+    longest = max([16, *(value for value in {**constants, **after}.values() if type(value) is int)])
     for name in _loop_bounds(files[0].read_text(encoding="utf-8"), kernel) & arguments.keys():
         if type(arguments[name]) is int and arguments[name] > 3 * longest:
             arguments[name] = arguments[name] % longest + 2 * longest
     values = {name: value for name, value in constants.items() if isinstance(value, (int, float, str, bool))}
-    before, after = {name: int(constants[name]) for name in tiles}, {name: value for name, (value, _) in tiles.items()}
     # a tile changes nothing along the other axes
     grid = [min(int(extent), 1 if tiles else 2) for extent in request.grid]
     for name, (value, axes) in tiles.items():

@@ -13,7 +13,7 @@ from artifact_inspector.compiling.ask.compile import recompile_texts
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
+from artifact_inspector.diagnosis.changes import OPTIONS, Change, constants_of, options_of, propose_changes
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact
@@ -54,8 +54,8 @@ def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Pat
 
 def request_for(path: str, record: UntrustedRecord, change: Change) -> KernelRequest:
     """A compile of a kernel as it is recorded, with changed options and constants."""
-    constants = {name: ConstantText(repr(value)) for name, value in change.items() if name not in OPTIONS}
-    options = {**record.options, **{name: value for name, value in change.items() if name in OPTIONS}}
+    constants = {name: ConstantText(repr(value)) for name, value in constants_of(change).items()}
+    options = {**record.options, **options_of(change)}
     return KernelRequest(path, record.types, {**record.constants, **constants}, options, is_untrusted=True)
 
 

@@ -25,7 +25,9 @@ from artifact_inspector.diagnosis.changes import (
     Change,
     can_cluster,
     changed_grid,
+    constants_of,
     fit_registers,
+    options_of,
     propose_changes,
 )
 from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
@@ -231,7 +233,7 @@ class _Search:
 
     def _drop(self, wrong: Trial, pending: Sequence[_Attempt]) -> list[_Attempt]:
         """What is left to try without constants or an edit that compute something else; their trials go too."""
-        constants = _constants(wrong.change)
+        constants = constants_of(wrong.change)
 
         def is_right(change: Change, edit: SourceEdit | None) -> bool:
             return not (constants.items() <= change.items() and wrong.edit in (None, edit))
@@ -244,7 +246,7 @@ class _Search:
     def _is_costly(self, attempt: _Attempt) -> bool:
         """Whether compiling the change imports a library."""
         change, edit = attempt
-        return self._is_library and (edit is not None or bool(_constants(change)) or not can_recompile(self.entry))
+        return self._is_library and (edit is not None or bool(constants_of(change)) or not can_recompile(self.entry))
 
     def _count_affordable(self, pending: Sequence[_Attempt], budget: float) -> int:
         """Changes that can be tried together: no import of a library begins that the budget does not end."""
@@ -253,8 +255,8 @@ class _Search:
 
     def _proposals(self, change: Change, diagnosis: Diagnosis, compiled: Artifact) -> list[Change]:
         unread = {"num_stages"} if self.entry.is_gluon else set()
-        options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | _options(change)
-        constants, target = {**self.entry.constants, **_constants(change)}, self.entry.target
+        options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | options_of(change)
+        constants, target = {**self.entry.constants, **constants_of(change)}, self.entry.target
         kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if target is None else target.warp_size
         changes = propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
@@ -345,7 +347,7 @@ class _Search:
     def _compile(self, jobs: Sequence[_Attempt]) -> list[Artifact | None]:
         """The kernel with each change; changes of options only are compiled from its TTIR."""
         of_options = [
-            change for change, edit in jobs if edit is None and not _constants(change) and can_recompile(self.entry)
+            change for change, edit in jobs if edit is None and not constants_of(change) and can_recompile(self.entry)
         ]
         folder = self.directory.parent / f"{self.directory.name}-options{len(self.attempts)}"
         recompiled = iter(recompile_options(self.entry, of_options, folder) if of_options else [])
@@ -415,7 +417,7 @@ class _Search:
 
         A tile by its name only, whose results cannot be compared, needs the same bytes.
         """
-        constants = _constants(trial.change)
+        constants = constants_of(trial.change)
         tiles = {name: (value, self.tile_axes[name]) for name, value in constants.items() if name in self.tile_axes}
         if trial.edit is not None or tiles:
             file, _, name = self.kernel_path.partition(":")
@@ -470,14 +472,6 @@ def _is_far(diagnosis: Diagnosis) -> bool:
 def _saves(before: float, after: float | None) -> bool:
     """Whether a change saves more than the model's error, and than the variation of starts."""
     return after is not None and before >= max(LEAST_GAIN * after, after + LEAST_SAVING)
-
-
-def _constants(change: Change) -> dict[str, Any]:
-    return {name: value for name, value in change.items() if name not in OPTIONS}
-
-
-def _options(change: Change) -> dict[str, Any]:
-    return {name: value for name, value in change.items() if name in OPTIONS}
 
 
 def processor_seconds() -> float:

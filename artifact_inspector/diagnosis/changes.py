@@ -44,6 +44,16 @@ Change = Mapping[str, Any]
 """Option or constant → its new value."""
 
 
+def constants_of(change: Change) -> dict[str, Any]:
+    """The constants of the kernel that change."""
+    return {name: value for name, value in change.items() if name not in OPTIONS}
+
+
+def options_of(change: Change) -> dict[str, Any]:
+    """The options of the compiler that change."""
+    return {name: value for name, value in change.items() if name in OPTIONS}
+
+
 def propose_changes(
     kinds: Sequence[CauseKind],
     options: Mapping[str, Any],
