@@ -13,7 +13,14 @@ from artifact_inspector.compiling.ask.compile import recompile_texts
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.changes import OPTIONS, Change, constants_of, options_of, propose_changes
+from artifact_inspector.diagnosis.changes import (
+    OPTIONS,
+    Change,
+    constants_of,
+    describe_change,
+    options_of,
+    propose_changes,
+)
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact
@@ -79,6 +86,5 @@ def find_better_options(entry: Artifact, kinds: Sequence[CauseKind], directory: 
         if artifact is not None:
             headline = compare_candidates(Candidate(original), Candidate(artifact), inspect_artifact).headline
             if headline is not None and headline.fact.direction is Sign.BETTER:
-                settings = " ".join(f"{name}={value}" for name, value in change.items())
-                better.append(headline.as_remedy(settings))
+                better.append(headline.as_remedy(describe_change(change)))
     yield from better[:_MOST_SENTENCES]

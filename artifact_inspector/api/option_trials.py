@@ -16,7 +16,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.compiling import KernelRequest, compile_kernels
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.changes import OPTIONS, Change, propose_changes
+from artifact_inspector.diagnosis.changes import OPTIONS, Change, describe_change, propose_changes
 from artifact_inspector.diagnosis.tile_axes import find_whole_extents
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -78,8 +78,7 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
     ranked = sorted(better, key=lambda row: row[0], reverse=True)
     best = {tuple(change): (rank, change, headline) for rank, change, headline in ranked}  # of changes of one name
     for _, change, headline in sorted(best.values(), key=lambda row: row[0])[:MOST_TRIALS]:
-        settings = " ".join(f"{name}={value}" for name, value in change.items())
-        yield headline.as_remedy(settings)
+        yield headline.as_remedy(describe_change(change))
 
 
 def _spilled(kernel: KernelFacts) -> float:

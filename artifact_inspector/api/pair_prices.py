@@ -15,11 +15,19 @@ from artifact_inspector.api.fact_prices import price_facts
 from artifact_inspector.comparison.baseline import BaselineKernel, RecordedTime
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
-from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
+from artifact_inspector.comparison.pair_price import (
+    DEVICE_READS,
+    INSTRUCTIONS,
+    LEAST_CHANGE,
+    WAVEFRONTS,
+    LaunchWork,
+    LineConflicts,
+    PairPrice,
+)
 from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.arithmetic_causes import SHARED
 from artifact_inspector.diagnosis.diagnose import microseconds_of
-from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.diagnosis.launch_model import LaunchModel, bytes_read, model_launch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
@@ -146,6 +154,7 @@ def predict_pair(
         problem=problem,
         facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
         bank_conflicts=() if problem else _find_conflicts(old, new),
+        work=() if problem else _compare_work(old, new),
         left_overlap=overlaps[0],
         right_overlap=overlaps[1],
         left_microseconds=times[0],
@@ -157,6 +166,30 @@ def predict_pair(
 def _find_overlap(model: LaunchModel) -> float | None:
     overlap = None if model.launch_time is None else model.launch_time.overlap(model.sample)
     return None if overlap is None else round(overlap, 3)
+
+
+def _compare_work(old: LaunchModel, new: LaunchModel) -> tuple[LaunchWork, ...]:
+    counts = [_count_work(model) for model in (old, new)]
+    if old.is_amd is not new.is_amd:  # warps of other sizes
+        for count in counts:
+            del count[WAVEFRONTS], count[INSTRUCTIONS]
+    rows = [LaunchWork(name, *(side[name] for side in counts)) for name in dict.fromkeys(chain(*counts))]
+    return tuple(sorted((row for row in rows if row.factor >= LEAST_CHANGE), key=lambda row: -row.factor))
+
+
+def _count_work(model: LaunchModel) -> Counter[str]:
+    """What a launch does: sectors of each tensor, bytes from device memory, wavefronts, instructions."""
+    sample, counters, traffic = model.sample, model.counters, model.traffic
+    scale, work = sample.launch.ctas / len(sample.ctas), Counter[str]()
+    for step in model.steps:
+        tensor, sectors = traffic.tensor_of_step.get(step.index), traffic.requested_sectors.get(step.index, 0)
+        if tensor is not None and sectors:
+            place = "stored to" if "store" in step.kind else "loaded from"
+            work[f"sectors {place} {tensor}"] += round(scale * sectors)
+    work[DEVICE_READS] = round(bytes_read(model))
+    work[WAVEFRONTS] = round(scale * sum(counters.wavefronts))
+    work[INSTRUCTIONS] = round(scale * sum(counters.warps_executed))
+    return work
 
 
 def _find_conflicts(old: LaunchModel, new: LaunchModel) -> tuple[LineConflicts, ...]:
@@ -219,7 +252,8 @@ def recall_price(
         for stored in index.get([key]).values():
             fields = json.loads(stored)
             rows = tuple(LineConflicts(*row) for row in fields.pop("bank_conflicts"))
-            return PairPrice(**fields, bank_conflicts=rows)
+            work = tuple(LaunchWork(*row) for row in fields.pop("work", ()))
+            return PairPrice(**fields, bank_conflicts=rows, work=work)
     price, budget = predict(), current_budget()
     if budget is None or budget.reason != price.problem:
         with open_index() as index:

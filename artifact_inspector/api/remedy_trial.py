@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.diagnosis.changes import Change
+from artifact_inspector.diagnosis.changes import Change, describe_change
 from artifact_inspector.diagnosis.source_edits import SourceEdit
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.execution.argument_matching import match_launch
@@ -30,8 +30,8 @@ class Trial:
     @property
     def label(self) -> str:
         """What changes."""
-        settings = " ".join(f"{name}={value}" for name, value in self.change.items())
-        return ", ".join(filter(None, (None if self.edit is None else self.edit.label, settings)))
+        edit = "" if self.edit is None else self.edit.label
+        return ", ".join(filter(None, (edit, describe_change(self.change))))
 
 
 def count_unique_bytes(

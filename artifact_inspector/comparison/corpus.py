@@ -147,12 +147,13 @@ class Change:
             return f"{lead}{change}."
         if headline is not None and headline.fact.direction is direction:
             return headline.describe(lead, price.ratio)
-        lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time"
+        work = "" if price.decisive_work is None else f": {price.decisive_work}"
+        lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{work}"
         if headline is not None:
             if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
                 headline = headline._replace(fact=headline.fact._replace(price=None))
             return headline.describe(f"{lead}, {headline.contrast} ")
-        return f"{lead}." if direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
+        return f"{lead}." if work or direction is Sign.NEUTRAL else f"{lead}; no single fact explains it."
 
     def with_price(self, price: PairPrice | None) -> Change:
         """The change with the predicted times of both, and with the prices of its facts."""

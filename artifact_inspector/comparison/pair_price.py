@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import log10
 from typing import NamedTuple
 
 from artifact_inspector.hardware.timing import BOUNDS
@@ -13,7 +14,16 @@ SAME_WITHIN = 0.02
 """Ratios this close to 1 count as equal: the model ranks launches, it does not predict times."""
 
 MAX_LINES = 3
-"""Most lines with bank conflicts in the sentence."""
+"""Most lines with bank conflicts in the sentence, and most amounts of work."""
+LEAST_CHANGE = 1.1
+"""Factor from which an amount of work counts as changed."""
+DEVICE_READS, WAVEFRONTS, INSTRUCTIONS = (
+    "bytes read from device memory", "wavefronts of shared memory", "warp instructions",
+)  # fmt: skip
+_WORK_OF_UNIT = {
+    "dram": (DEVICE_READS,), "l2": ("sectors",), "fabric": ("sectors",), "lsu": (WAVEFRONTS, "sectors"),
+}  # fmt: skip
+"""Unit → what keeps it busy; others execute instructions."""
 
 
 class LineConflicts(NamedTuple):
@@ -22,6 +32,29 @@ class LineConflicts(NamedTuple):
     source: str
     left: float
     right: float
+
+
+class LaunchWork(NamedTuple):
+    """What a launch of each kernel does, scaled from the sampled CTAs to the grid."""
+
+    amount: str
+    """`warp instructions`, `sectors loaded from x_ptr`."""
+    left: float
+    right: float
+
+    @property
+    def factor(self) -> float:
+        """The larger amount ÷ the smaller one."""
+        return max(self.left, self.right, 1.0) / max(1.0, min(self.left, self.right))
+
+    def __str__(self) -> str:
+        """`warp instructions 74.6M → 54.7M`."""
+        return f"{self.amount} {_shorten(self.left)} → {_shorten(self.right)}"
+
+
+def _shorten(count: float) -> str:
+    power = int(log10(max(count, 1.0)) // 3)
+    return f"{count / 1000**power:.3g}{' kMGTP'[power].strip()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +78,8 @@ class PairPrice:
     """Key of a fact → its price; facts of unknown price are absent."""
     bank_conflicts: tuple[LineConflicts, ...] = ()
     """Lines whose bank conflicts differ, the worst first."""
+    work: tuple[LaunchWork, ...] = ()
+    """What a launch of one does more than a launch of the other, the largest factor first."""
     left_overlap: float | None = None
     """Share of the cycles in which others work while a warp waits for global memory, as `predict` models it."""
     right_overlap: float | None = None
@@ -77,8 +112,17 @@ class PairPrice:
         return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound and agrees else None
 
     @property
+    def decisive_work(self) -> LaunchWork | None:
+        """What the unit that bounds the slower kernel does less, or more; None if that does not explain the time."""
+        is_worse = self.direction is Sign.WORSE
+        unit = self.right_bottleneck if is_worse else self.left_bottleneck
+        amounts = _WORK_OF_UNIT.get(unit or "", (INSTRUCTIONS,))
+        fitting = (one for one in self.work if one.amount.startswith(amounts) and (one.right > one.left) is is_worse)
+        return None if self.direction in (None, Sign.NEUTRAL) else next(fitting, None)
+
+    @property
     def sentence(self) -> str:
-        """The ratio with its launch, or why it is unknown; then the lines whose bank conflicts differ."""
+        """The ratio with its launch, or why it is unknown; then the work and the bank conflicts that differ."""
         return f"{'. '.join(self.phrases)}."
 
     @property
@@ -102,4 +146,5 @@ class PairPrice:
         overlap = (sentence,) if len(shares) == 2 else ()
         lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
         conflicts = (f"Bank conflicts per warp and trip: {', '.join(lines)}",) if lines else ()
-        return (f"Predicted time: {relation}{bound} ({where})", *overlap, *conflicts)
+        work = (f"Per launch: {', '.join(map(str, self.work[:MAX_LINES]))}",) if self.work else ()
+        return (f"Predicted time: {relation}{bound} ({where})", *work, *overlap, *conflicts)

@@ -54,6 +54,11 @@ def options_of(change: Change) -> dict[str, Any]:
     return {name: value for name, value in change.items() if name in OPTIONS}
 
 
+def describe_change(change: Change) -> str:
+    """`num_stages=4 BLOCK_K=32`."""
+    return " ".join(f"{name}={value}" for name, value in change.items())
+
+
 def propose_changes(
     kinds: Sequence[CauseKind],
     options: Mapping[str, Any],

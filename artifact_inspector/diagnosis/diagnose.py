@@ -51,20 +51,6 @@ _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
     find_arithmetic_causes,
     find_latency_causes,
 )
-_BOUNDS = {
-    "dram": "device memory bounds it",
-    "l2": "traffic between L2 and the SMs bounds it; larger tiles reuse more",
-    "fabric": "traffic between the halves of the L2 bounds it",
-    "lsu": "shared memory and L1 bound it",
-    "tensor": "the matrix pipe bounds it",
-    "fma": "the FMA pipe bounds it",
-    "alu": "integer instructions bound it",
-    "xu": "special functions and conversions bound it",
-    "double": "fp64 arithmetic bounds it",
-    "issue": "instruction issue bounds it",
-    "launch": "starting CTAs bounds it",
-    "path": "the latency of each CTA bounds it",
-}
 
 
 def diagnose(
@@ -286,6 +272,6 @@ def _bound(model: LaunchModel, speed: float) -> Cause:
         for line, steps in group_by_line(model, bool).items()
     }
     costliest = max(lines, key=lambda line: lines[line], default="")
-    where = f", {lines[costliest]:.0%} of it at {costliest}" if unit == "issue" and costliest else ""
-    reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}{where}"
+    where = f" ({lines[costliest]:.0%} of it at {costliest})" if unit == "issue" and costliest else ""
+    reason = f"No single cause: its largest cost is {BOUNDS.get(unit, unit)}{where}"
     return Cause(CauseKind.BOUND, None, None, f"{reason}; {_describe_speed(speed)}.")

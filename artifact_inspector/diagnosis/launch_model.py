@@ -239,6 +239,12 @@ def _distinct_bytes(sample: LaunchSample, sectors: Mapping[str, int]) -> float:
     return sum(min(count * scale, sizes[name]) for name, count in sectors.items())
 
 
+def bytes_read(model: LaunchModel) -> float:
+    """Bytes that a launch reads from device memory; the distinct ones where what is fetched again is unknown."""
+    fetched = {} if model.time is None else model.time.traffic.fetched
+    return sum(fetched.values()) or _distinct_bytes(model.sample, model.traffic.sectors_read)
+
+
 def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
     """The model with the device memory of this launch, as `predict` has it; AMD's rates are for any launch."""
     if time.gpu.warp_size != WARP_SIZE:
