@@ -13,6 +13,7 @@ from artifact_inspector.diagnosis.attribution import Attribution, attribute, att
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import (
     LaunchModel,
+    distinct_bytes,
     with_contiguous_accesses,
     without_conflicts,
     without_work,
@@ -233,14 +234,11 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
     time = model.time
     if time is None or not model.cycles:
         return
-    sizes = {region.name: region.stop - region.start for region in model.traffic.regions}
     scale = SECTOR * model.sample.launch.ctas / len(model.sample.ctas)
-    needed = {
-        name: min(sizes.get(name, count * scale), count * scale) for name, count in model.traffic.sectors_read.items()
-    }
+    needed = distinct_bytes(model.sample, model.traffic.sectors_read)
     again = {name: size / needed[name] for name, size in time.traffic.fetched.items() if needed.get(name)}
     name = max(again, key=lambda one: again[one] * needed[one], default=None)
-    if name is None or again[name] < LEAST_EXCESS:
+    if name is None:
         return
     fetched = {one: min(size, needed.get(one, size)) for one, size in time.traffic.fetched.items()}
     once = replace(time, traffic=replace(time.traffic, fetched=fetched))
@@ -250,6 +248,8 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
     remedy = "let CTAs that share it run together (order of the grid, GROUP_M)"
     if repeating and model.traffic.sectors_read[name] * scale < LEAST_EXCESS * needed[name]:
         steps, remedy = repeating, "each CTA reads it again after the L2 has dropped it; read it in one pass"
+    elif again[name] < LEAST_EXCESS:
+        return
     reason = f"device memory delivers {name} {again[name]:.1f} times; {remedy}"
     line = next((step.source_place for step in steps), None)
     yield Attribution(CauseKind.REFETCHED, line, share, share, reason)
