@@ -333,9 +333,8 @@ def hold(file: Path, found: list[str], request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
         file.write_text("\n".join(found) + "\n", encoding="utf-8")
     before = file.read_text(encoding="utf-8").splitlines()
-    assert [
-        f"{one} (was {old.partition(' → ')[2]})" for one, old in zip(found, before, strict=True) if one != old
-    ] == []
+    changed = [f"{one} (was {old.partition(' → ')[2]})" for one, old in zip(found, before, strict=True) if one != old]
+    assert not changed, "\n".join(changed)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -209,17 +209,23 @@ def own(code: CodeType) -> tuple[object, ...]:
     return code.co_code, code.co_names, code.co_varnames, constants
 
 
-Functions = dict[tuple[str, str, int], list[FunctionType]]
+Place = tuple[str, str, int, object]
+Functions = dict[Place, list[FunctionType]]
+
+
+def place_of(code: CodeType) -> Place:
+    """File, name, line, and where it ends, as a line may have several lambdas."""
+    end = max((line or 0, column or 0) for _, line, _, column in code.co_positions())
+    return code.co_filename, code.co_qualname, code.co_firstlineno, end
 
 
 def functions() -> Functions:
-    """Every function of the rooms that lives in this process, by its file, its name and its line."""
+    """Every function of the rooms that lives in this process, by its place."""
     gc.unfreeze()
     found: Functions = {}
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(FILES):
-            code = one.__code__
-            found.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(one)
+            found.setdefault(place_of(one.__code__), []).append(one)
     gc.freeze()
     return found
 
@@ -234,7 +240,7 @@ def put_in(mutant: Mutant, living: Functions) -> bool | None:
     if found == []:
         return None
     for before, after in found or ():
-        for function in living.get((before.co_filename, before.co_qualname, before.co_firstlineno), ()):
+        for function in living.get(place_of(before), ()):
             if function.__code__.co_freevars != after.co_freevars:
                 return False
             function.__code__ = after

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.mutation.faults import ROOMS, ROOT, compiled, first_line, functions, parsed
+from tests.mutation.faults import ROOMS, ROOT, compiled, first_line, functions, parsed, place_of
 
 TESTS = (
     *("artifact_inspector", "tests/unit", "tests/property", "tests/golden", "tests/oracle", "tests/cases"),
@@ -118,8 +118,7 @@ class Marks:
             for path in (ROOT / "artifact_inspector" / room).rglob("*.py"):
                 file = str(path.relative_to(ROOT))
                 for code in codes(marked_module(path, file)):
-                    place = (code.co_filename, code.co_qualname, code.co_firstlineno)
-                    for function in living.get(place, ()):
+                    for function in living.get(place_of(code), ()):
                         if function.__code__.co_freevars == code.co_freevars:
                             key = f"{file}:{code.co_firstlineno}"
                             self.plain.setdefault(key, []).append((function, function.__code__))
