@@ -90,4 +90,5 @@ def hold(file: Path, value: object, request: pytest.FixtureRequest) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     # through JSON, in which a tuple is a list
-    assert list(differences(json.loads(file.read_text(encoding="utf-8")), json.loads(text))) == []
+    changed = [*differences(json.loads(file.read_text(encoding="utf-8")), json.loads(text))]
+    assert not changed, "\n".join(changed)

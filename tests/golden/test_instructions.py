@@ -3,8 +3,9 @@
 `instructions/sass.txt` and `amdgcn.txt` have one statement of each form that compiled kernels use, and the opcodes of AMD
 that they do not use, with what it leaves in the first lanes of each register, and a checksum of all lanes;
 `--update-golden` writes the right side anew. Those that access memory or multiply matrices are in `*_memory.txt`: with a
-tensor and shared memory of known content, what is counted of the access, and what stands in memory after it. What is
-read of each, its kind and its registers, is in `*_read.txt`. That the numbers are right is what the tests of
+tensor and shared memory of known content, what is counted of the access, and what stands in memory after it.
+`*_forms.txt` have further forms: each was made of another by one more modifier, or another operand, and kept as it did
+something else. What is read of each, its kind and its registers, is in `*_read.txt`. That the numbers are right is what the tests of
 instructions and of counters say: the golden notices whatever moves. Two tests need no expectation: a register may hold
 an array, or a number of each CTA plus one of each lane, and no bit is known that an unknown bit could change.
 """
@@ -167,9 +168,8 @@ def statements(vendor: str) -> list[str]:
 
 def without_memory(vendor: str) -> list[str]:
     """Statements that compute, also those that `*_memory.txt` has."""
-    return statements(vendor) + [
-        one for one in statements(f"{vendor}_memory") if "gdesc" not in one and not ACCESS.match(one)
-    ]
+    computed = [*statements(vendor), *statements(f"{vendor}_forms")]
+    return computed + [one for one in statements(f"{vendor}_memory") if "gdesc" not in one and not ACCESS.match(one)]
 
 
 def told(vendor: str, statement: str) -> str:
@@ -350,8 +350,21 @@ def test_a_statement_accesses_what_it_did(vendor: str, request: pytest.FixtureRe
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
+def test_other_forms_of_statements_compute_what_they_did(vendor: str, request: pytest.FixtureRequest) -> None:
+    hold(FOLDER / f"{vendor}_forms.txt", [told(vendor, form) for form in statements(f"{vendor}_forms")], request)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_other_forms_of_statements_access_what_they_did(vendor: str, request: pytest.FixtureRequest) -> None:
+    found = [accessed(vendor, statement) for statement in statements(f"{vendor}_forms_memory")]
+    hold(FOLDER / f"{vendor}_forms_memory.txt", found, request)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_a_statement_is_read_as_it_was(vendor: str, request: pytest.FixtureRequest) -> None:
-    asked = [*statements(vendor), *statements(f"{vendor}_memory")]
+    lists = ("", "_memory", "_forms", "_forms_memory")
+    asked = [statement for name in lists for statement in statements(f"{vendor}{name}")]
     module = format_of(VENDORS[vendor].stage).parse(VENDORS[vendor].source(asked), VENDORS[vendor].stage)
     instructions = module.functions[0].instructions
     found = []
@@ -364,7 +377,7 @@ def test_a_statement_is_read_as_it_was(vendor: str, request: pytest.FixtureReque
     hold(FOLDER / f"{vendor}_read.txt", found, request)
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [16, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_the_form_of_an_operand_changes_no_result(vendor: str, every: int) -> None:
     found = []
@@ -375,7 +388,7 @@ def test_the_form_of_an_operand_changes_no_result(vendor: str, every: int) -> No
     assert found == []
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [16, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_no_bit_is_known_that_an_unknown_bit_could_change(vendor: str, every: int) -> None:
     assert [one for statement in without_memory(vendor)[::every] for one in wrongly_known(vendor, statement)] == []

@@ -48,6 +48,8 @@ from tests.mutation.reach import OPTIONS, Reach, caches, import_rooms, piece_of,
 BYTES = 8 << 30
 """Of memory, for one mutant."""
 DIGESTS = "tests/golden/test_facts.py"
+STATEMENTS = dict.fromkeys(("sass", "amdgcn"), "tests/golden/test_instructions.py")
+"""Run before others, as they run every statement."""
 VALUES = "tests/unit/test_frozen.py"
 """Looks at classes, and runs none of their lines."""
 WALL = 400
@@ -122,7 +124,7 @@ def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool
         if test in known:  # the facts of a kernel are a piece of their own: they tell most for their time
             pieces.setdefault((piece_of(test), test.startswith(DIGESTS)), []).append(test)
     stem, room = Path(mutant.file).stem, Path(mutant.file).parts[-2]
-    own = (mutant.file, f"tests/unit/test_{stem}.py", f"tests/unit/test_{room}_{stem}.py")
+    own = (mutant.file, f"tests/unit/test_{stem}.py", f"tests/unit/test_{room}_{stem}.py", STATEMENTS.get(room))
 
     def cost(piece: tuple[str, bool]) -> float:
         return sum(reach.seconds[test] for test in pieces[piece])
