@@ -452,6 +452,16 @@ _NO_LANES = np.zeros((1, 1), np.int64)
 """The lane part of a value that is the same in all lanes."""
 
 
+def pair_operands(first: Number, second: Number) -> tuple[Number, Number]:
+    """Two operands; if one is of CTAs and one of lanes, as affine values, so that no array of all lanes results."""
+    if first.__class__ is second.__class__ is np.ndarray and first.size * second.size > FEWEST_LANES:
+        if first.shape[1] == 1 == second.shape[0]:
+            return AffineValue(first, _NO_LANES), second
+        if first.shape[0] == 1 == second.shape[1]:
+            return first, AffineValue(second, _NO_LANES)
+    return first, second
+
+
 def stack_affine(registers: Sequence[object], counts: Sequence[int]) -> Number | None:
     """Registers of consecutive CTAs as one affine value; None if the result is not affine.
 

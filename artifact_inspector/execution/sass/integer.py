@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from artifact_inspector.execution.interpreter.affine import pair_operands
 from artifact_inspector.execution.interpreter.conversions import as_predicate, to_number, wrap_int64
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -56,6 +57,7 @@ def _carry_readers(statement: SassStatement, operands: Sequence[SassOperand]) ->
 
 def _sum(first: Number, *addends: Number) -> Number:
     for addend in addends:
+        first, addend = pair_operands(first, addend)
         first = first + addend
     return first
 
@@ -234,7 +236,7 @@ def _build_compare(statement: SassStatement) -> op.StepRun:
         return value if is_unsigned else as_signed(value)
 
     def compare(a: Value, b: Value, function: Callable[[Number, Number], Known]) -> Value:
-        return as_predicate(apply(lambda x, y: function(as_ordered(x), as_ordered(y)), a, b))
+        return as_predicate(apply(lambda x, y: function(*pair_operands(as_ordered(x), as_ordered(y))), a, b))
 
     def read_comparison(machine: Machine) -> Value:
         if name is None:
