@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, to_affine
+from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, pair_operands, to_affine
 from artifact_inspector.execution.interpreter.values import FULL, apply, as_signed, select_lanes
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
@@ -74,6 +74,18 @@ def test_lanes_that_are_all_alike_are_compared_once_for_each_cta(function: Calla
     rows = np.arange(-4, 4, dtype=np.int64)[:, None]
     found = function(AffineValue(rows, np.full((1, 64), 3, np.int64)), 4)
     assert np.array_equal(found, function(rows + 3, 4))
+
+
+@pytest.mark.parametrize("function", BINARY)
+def test_numbers_of_ctas_and_of_lanes_make_no_array_of_all_lanes(function: Callable[[Any, Any], Any]) -> None:
+    ctas, lanes = np.arange(0, 1 << 14, 128)[:, None], np.arange(64)[None]
+    for operands in ((ctas, lanes), (lanes, ctas)):
+        assert same(function(*pair_operands(*operands)), function(*operands))
+        assert isinstance(operator.add(*pair_operands(*operands)), AffineValue)
+        above = pair_operands(*(value + 64 * (value is lanes) for value in operands))  # CTA 0 is below all lanes
+        assert np.shape(operator.lt(*above)) == (128, 1)
+    few = ctas[:4], lanes
+    assert pair_operands(*few) == few
 
 
 def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from artifact_inspector.execution.amdgcn import operands as op
+from artifact_inspector.execution.interpreter.affine import pair_operands
 from artifact_inspector.execution.interpreter.conversions import as_predicate, truncate, wrap_int64
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -251,7 +252,8 @@ def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.S
 
     def compare(a: Number, b: Number) -> Known:
         left = as_ordered(a)
-        return condition(left, truncate(b, 16, is_signed=is_signed) if has_constant else as_ordered(b))
+        right = truncate(b, 16, is_signed=is_signed) if has_constant else as_ordered(b)
+        return condition(*pair_operands(left, right))
 
     def run(machine: Machine) -> None:
         comparison = as_predicate(apply(compare, *(reader(machine) for reader in readers)))

@@ -231,6 +231,8 @@ def _unpack(machine: Machine, low: Plain, high: Plain) -> Mask:
         high = low
     if isinstance(low, int) and isinstance(high, int) and low == high and low in (0, FULL):
         return low == FULL
+    if low is high and np.shape(low)[1:] == (1,) and np.isin(low, (0, FULL)).all():
+        return low != 0
     lane = np.arange(machine.threads).reshape(1, -1) % warp
     mask_word = low if warp == 32 else np.where(lane < 32, low, high)
     return (mask_word >> (lane & 31) & 1).astype(bool)
@@ -240,6 +242,8 @@ def _pack_mask(machine: Machine, mask: Mask) -> tuple[Word, Word]:
     """A lane mask as the numbers of two registers, for each wave."""
     if not isinstance(mask, np.ndarray):
         return (FULL, FULL) if mask else (0, 0)
+    if mask.shape[1] == 1:  # the lanes of a CTA agree
+        return (words := mask * FULL), words
     lanes = np.broadcast_to(mask, (len(mask), machine.threads)).reshape(len(mask), -1, machine.warp_size)
     wave_words = np.packbits(lanes, axis=2, bitorder="little").view(np.uint32).astype(np.int64)
     halves = [machine.repeat_in_warps(wave_words[:, :, at]) for at in range(wave_words.shape[2])]

@@ -10,6 +10,7 @@ reuse distances, scaled by the rate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,13 @@ class AccessStream(ImmediateRecorder):
             portions = [StreamEvents(none, none, none, none, np.empty(0, bool)), *self._events]
             self._events = [StreamEvents(*(np.concatenate(columns) for columns in zip(*portions, strict=True)))]
         return self._events[0]
+
+    def of_first(self, ctas: int) -> AccessStream:
+        """The stream of the first CTAs."""
+        first, events = copy(self), self.events()
+        first._events = [StreamEvents(*(column[events.ctas < ctas] for column in events))]
+        first.lengths = self.lengths[:ctas]
+        return first
 
     def merge(self, other: AccessStream) -> None:
         """Add the accesses of other CTAs of the launch; `other` may lose samples."""

@@ -78,7 +78,7 @@ def fetched_bytes(
 
     Args:
         most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
-        stream: of the window, if it is recorded; by default it is simulated.
+        stream: of at least the window, if it is recorded; by default it is simulated.
     """
     traffic, ctas = sample.traffic, sample.launch.ctas
     resident = min(ctas, ctas_per_multiprocessor * multiprocessors)
@@ -92,7 +92,7 @@ def fetched_bytes(
         stream = record_window(sample.loaded, sample.launch, l2_bytes, limit, np.arange(window, dtype=np.int64))
     if stream is None:
         return {}
-    stream.lengths = stream.lengths[:window]
+    stream = stream.of_first(window)
     events = stream.events()
     misses = find_read_misses(stream, ctas_per_multiprocessor, multiprocessors, l2_bytes)
     half = window // 2 if window >= resident else 0

@@ -176,7 +176,7 @@ def estimate_launch(
     if deferred is not None and exceeds_l2(sample, gpu_model.l2_bytes):
         window = window_ctas(sample, resident_ctas * gpu_model.multiprocessors)
         sectors = [sorted(of.items()) for of in (sample.traffic.sectors_read, sample.traffic.sectors_written)]
-        deferred.append(DeferredWindow(repr((resident_ctas, window, sectors)), window, gpu_model.l2_bytes))
+        deferred.append(DeferredWindow(repr(sectors), window, gpu_model.l2_bytes))
     else:
         sizes = (resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
         fetched = fetched_bytes(sample, *sizes, stream=stream)
@@ -442,8 +442,6 @@ def rank_launches(
         return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
-        if best is None:
-            return at, estimate(at), ()
         return at, *(given.get(at) or bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit))
 
     estimates: dict[int, RankedLaunch] = {}
@@ -458,7 +456,7 @@ def rank_launches(
             progress(estimates[at])
         windows.of_launch.update((at, window) for window in deferred)
     while windows.of_launch.keys() & {row.launch for row in sort_by_score([*estimates.values()])[:best]}:
-        first = windows.choose([row.launch for row in sort_by_score([*estimates.values()])])
+        first = windows.choose([row.launch for row in sort_by_score([*estimates.values()])], everything=best is None)
         windows.record(first)
         exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), first, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})

@@ -22,7 +22,8 @@ class DeferredWindow(NamedTuple):
     """The first CTAs of a launch, whose accesses decide what is fetched from device memory."""
 
     key: str
-    """Equal for launches with equal arguments and grid that make the same accesses: they differ in warps and stages."""
+    """Equal for launches with equal arguments and grid that make the same accesses: they differ in warps and stages.
+    The largest of their windows is simulated for all."""
     ctas: int
     l2_bytes: int
 
@@ -44,10 +45,10 @@ class SharedWindows:
         """Of launches whose score is a bound."""
         self._streams: dict[str, AccessStream | None] = {}
 
-    def choose(self, launches: Sequence[int]) -> list[int]:
+    def choose(self, launches: Sequence[int], *, everything: bool) -> list[int]:
         """The launches with the first few windows: as many as keep all processors busy in parts of about one wave."""
         keys = {at: self._key_of(at) for at in launches if at in self.of_launch}
-        chosen = [*dict.fromkeys(keys.values())][: max(1, self._processors // WINDOW_WAVES)]
+        chosen = [*dict.fromkeys(keys.values())][: None if everything else max(1, self._processors // WINDOW_WAVES)]
         return [at for at, key in keys.items() if key in chosen]
 
     def record(self, launches: Sequence[int]) -> None:
@@ -56,7 +57,7 @@ class SharedWindows:
         parts = [
             (key, at, ctas)
             for key, at in new.items()
-            for ctas in np.array_split(np.arange(self.of_launch[at].ctas), -(-self._processors // len(new)))
+            for ctas in np.array_split(np.arange(self._largest(key)), -(-self._processors // len(new)))
         ]
 
         def record_part(number: int) -> tuple[str, AccessStream | None]:
@@ -75,6 +76,9 @@ class SharedWindows:
     def stream_of(self, launch: int) -> AccessStream | None:
         """The accesses of a recorded window; None if they depend on a missing input."""
         return self._streams[self._key_of(launch)]
+
+    def _largest(self, key: str) -> int:
+        return max(window.ctas for at, window in self.of_launch.items() if self._key_of(at) == key)
 
     def _key_of(self, launch: int) -> str:
         request, constants = self._candidates[launch].request, self._candidates[launch].constants
