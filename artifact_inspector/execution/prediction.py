@@ -328,12 +328,9 @@ def _split_source_place(source: str) -> tuple[str, int]:
 
 
 def _total(values: Iterable[int | None]) -> int | None:
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
+    numbers = [*values]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _out_of_bounds_report(run: SimulatedLaunch, access: OutOfBoundsAccess) -> OutOfBoundsReport:

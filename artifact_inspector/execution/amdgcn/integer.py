@@ -325,10 +325,6 @@ def _maximum(*values: Number) -> Number:
     return -_minimum(*(-value for value in values))
 
 
-def _median(a: Number, b: Number, c: Number) -> Number:
-    return _maximum(_minimum(a, b), _minimum(_maximum(a, b), c))
-
-
 def _min_max(pick: Callable[..., Number]) -> op.RunBuilder:
     """Minimum and maximum; the scalar form sets SCC if the result is the first operand."""
     build_selection = _operation(pick, 2)
@@ -439,7 +435,7 @@ INTEGER: Mapping[Action, op.RunBuilder] = {
     Action.MAX: _min_max(_maximum),
     Action.MIN3: _operation(_minimum, 3),
     Action.MAX3: _operation(_maximum, 3),
-    Action.MEDIAN3: _operation(_median, 3),
+    Action.MEDIAN3: _operation(lambda a, b, c: _maximum(_minimum(a, b), _minimum(_maximum(a, b), c)), 3),
     Action.ABSOLUTE: _operation_with_scc(absolute, 1),
     Action.COUNT_BITS: _bit_count_builder(lambda v, _bits: v.bit_count()),
     Action.TRAILING_ZEROS: _bit_count_builder(lambda v, _bits: (v & -v).bit_length() - 1),

@@ -98,7 +98,8 @@ def source_readers(statement: AmdgcnStatement, first: int, count: int) -> list[R
         selection = statement.register_select(f"src{position}_sel")
         if selection is not None:
             reader = _field_reader(reader, selection.shift, selection.bits, signed=operand.is_sign_extended)
-        readers.append(_dpp_reader(statement, reader) if position == 0 and _is_dpp(statement) else reader)
+        is_dpp = position == 0 and any(map(statement.has_modifier, _DPP_MODIFIERS))
+        readers.append(_dpp_reader(statement, reader) if is_dpp else reader)
     return readers
 
 
@@ -112,10 +113,6 @@ _DPP_MODIFIERS = (
     "quad_perm", "row_shl", "row_shr", "row_ror", "row_mirror", "row_half_mirror", "row_bcast",
     "row_newbcast", "row_share", "row_xmask", "wave_shl", "wave_shr", "wave_rol", "wave_ror", "dpp8",
 )  # fmt: skip
-
-
-def _is_dpp(statement: AmdgcnStatement) -> bool:
-    return any(statement.has_modifier(name) for name in _DPP_MODIFIERS)
 
 
 def _dpp_sources(statement: AmdgcnStatement, warp: int) -> tuple[IntArray, BoolArray]:

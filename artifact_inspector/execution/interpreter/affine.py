@@ -103,10 +103,11 @@ def _simplest(predicate: BoolArray) -> Mask:
 def _simplify_affine(rows: Word, lanes: Word) -> Number:
     """The simplest form of an affine value."""
     uniform_rows: Word | np.int64 = rows
-    if isinstance(rows, np.ndarray) and (rows == rows[0, 0]).all():
+    # the first and the last number mostly decide, which costs a tenth of a comparison of all
+    if isinstance(rows, np.ndarray) and rows.item(0) == rows.item(-1) and (rows == rows[0, 0]).all():
         uniform_rows = rows[0, 0]
     uniform_lanes: Word | np.int64 = lanes
-    if isinstance(lanes, np.ndarray) and (lanes == lanes[0, 0]).all():
+    if isinstance(lanes, np.ndarray) and lanes.item(0) == lanes.item(-1) and (lanes == lanes[0, 0]).all():
         uniform_lanes = lanes[0, 0]
     if isinstance(uniform_rows, np.ndarray) and isinstance(uniform_lanes, np.ndarray):
         return AffineValue(uniform_rows, uniform_lanes)
@@ -252,6 +253,9 @@ class AffineValue:
 
     def _truncate_32(self) -> Number:
         """The lowest 32 bits."""
+        low, high = self.bounds()
+        if low >= 0 and high <= FULL:
+            return _simplify_affine(self.rows, self.lanes)
         rows, lanes = self.rows & FULL, self.lanes & FULL
         lane_minimum, lane_maximum = lanes.min(), lanes.max()
         if ((rows + lane_minimum) >> 32 == (rows + lane_maximum) >> 32).all():  # the lanes of a CTA lose the same

@@ -82,12 +82,6 @@ class ImmediateRecorder(AccessRecorder):
         """Record an access."""
         self.add_iterations([access], access.machine_rows)
 
-    def begin_portion(self, first: int) -> None:
-        """Do nothing."""
-
-    def end_portion(self, ctas: IntArray) -> None:
-        """Do nothing."""
-
     def has_written(self, ctas: IntArray) -> bool:
         """Always True."""
         return True

@@ -282,7 +282,7 @@ def select_mask_rows(mask: Mask, rows: IntArray) -> Mask:
 def in_affine_form(value: Value, shape: tuple[int, int]) -> Value:
     """A value in affine form if it has one; otherwise an array."""
     if isinstance(value, AffineValue):
-        return value if value.lanes.any() else value.rows
+        return value if value.lanes.item(-1) or value.lanes.any() else value.rows
     if isinstance(value, UnknownValue):
         return value._replace(data=value.data.to_array()) if isinstance(value.data, AffineValue) else value
     return to_affine(value) if isinstance(value, np.ndarray) and value.shape == shape else value

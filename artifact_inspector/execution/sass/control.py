@@ -175,7 +175,7 @@ def build_success(statement: SassStatement) -> op.StepRun:
 def _build_tensor_allocation(statement: SassStatement) -> op.StepRun:
     """UTCATOMSWS: allocate tensor memory from its first column on, as the first CTA does."""
     if not statement.has_modifier("FIND_AND_SET"):
-        return _build_no_op(statement)
+        return lambda _machine: None
     name, predicates, _ = _destinations(statement)
     # its predicate comes before the register
     register = name or next((o.name for o in statement.operands if o.kind is SassOperandKind.REGISTER), None)
@@ -196,10 +196,6 @@ def _destinations(statement: SassStatement) -> tuple[str | None, list[str | None
     if next((kind for kind in kinds if kind is not SassOperandKind.PREDICATE), None) is SassOperandKind.REGISTER:
         return op.destinations(statement, 0)
     return None, [op.writable_name(predicates[0])] if kinds[0] is SassOperandKind.PREDICATE else [], 0
-
-
-def _build_no_op(_statement: SassStatement) -> op.StepRun:
-    return lambda _machine: None
 
 
 CONTROL: Mapping[str, op.RunBuilder] = {

@@ -71,11 +71,7 @@ def _count_only(step: ProgramStep) -> ProgramStep:
     """A step that is counted as before and writes no results."""
     base = step.opcode.partition(".")[0]
     is_counted_by_run = base in _COUNTED_LOADS or base.endswith("GMMA")
-    return replace(step, only_counts=True, run=step.run if is_counted_by_run else _do_nothing)
-
-
-def _do_nothing(_machine: object) -> None:
-    return None
+    return replace(step, only_counts=True, run=step.run if is_counted_by_run else lambda _machine: None)
 
 
 def _use_of(instruction: Instruction, *, keeps_shared: bool) -> StepUse:

@@ -189,7 +189,7 @@ def _build_run(statement: SassStatement, instruction: Instruction, target: int |
         return branch_to(statement, target), True
     if base in NO_OPS or (base == "LDTM"):
         results = instruction.operands.results
-        return (_write_unknown(results, f"the result of {statement.opcode}") if results else _do_nothing), True
+        return (_write_unknown(results, f"the result of {statement.opcode}") if results else lambda _: None), True
     builder = SEMANTICS.get(base) or (SEMANTICS.get(base[1:]) if base.startswith("U") else None)
     if builder is not None:
         try:
@@ -212,10 +212,6 @@ _AFFINE_OPCODES = split_words("""
     IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDS STS LDSM
     """)
 """Opcodes that accept affine values: those that compute addresses, and those that access memory."""
-
-
-def _do_nothing(_machine: Machine) -> None:
-    return None
 
 
 def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:

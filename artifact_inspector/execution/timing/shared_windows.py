@@ -54,11 +54,11 @@ class SharedWindows:
     def record(self, launches: Sequence[int]) -> None:
         """Simulate the windows of some launches, in parts that keep all processors busy."""
         new = {key: at for at in reversed(launches) if (key := self._key_of(at)) not in self._streams}
-        parts = [
-            (key, at, ctas)
-            for key, at in new.items()
-            for ctas in np.array_split(np.arange(self._largest(key)), -(-self._processors // len(new)))
-        ]
+        parts = []
+        for key, at in new.items():
+            largest = max(window.ctas for other, window in self.of_launch.items() if self._key_of(other) == key)
+            shares = np.array_split(np.arange(largest), -(-self._processors // len(new)))
+            parts += [(key, at, ctas) for ctas in shares]
 
         def record_part(number: int) -> tuple[str, AccessStream | None]:
             key, at, ctas = parts[number]
@@ -76,9 +76,6 @@ class SharedWindows:
     def stream_of(self, launch: int) -> AccessStream | None:
         """The accesses of a recorded window; None if they depend on a missing input."""
         return self._streams[self._key_of(launch)]
-
-    def _largest(self, key: str) -> int:
-        return max(window.ctas for at, window in self.of_launch.items() if self._key_of(at) == key)
 
     def _key_of(self, launch: int) -> str:
         request, constants = self._candidates[launch].request, self._candidates[launch].constants
