@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,9 +87,8 @@ class AccessStream(ImmediateRecorder):
 
     def of_first(self, ctas: int) -> AccessStream:
         """The stream of the first CTAs."""
-        first, events = copy(self), self.events()
-        first._events = [StreamEvents(*(column[events.ctas < ctas] for column in events))]
-        first.lengths = self.lengths[:ctas]
+        first, is_first = copy(self), self.events().ctas < ctas
+        first._events, first.lengths = [self._selected(is_first)], self.lengths[:ctas]
         return first
 
     def merge(self, other: AccessStream) -> None:
@@ -150,11 +149,12 @@ class AccessStream(ImmediateRecorder):
         while self._event_count > MOST_EVENTS and len(self.pairs) > 1:
             self._thin_out()
 
+    def _selected(self, keeps: Any) -> StreamEvents:
+        return StreamEvents(*(column[keeps] for column in self.events()))
+
     def _thin_out(self) -> None:
         """Remove every second pair from the sample."""
-        events = self.events()
-        keeps = events.samples % 2 == 0
-        remaining = StreamEvents(*(column[keeps] for column in events))
+        remaining = self._selected(self.events().samples % 2 == 0)
         self._events = [remaining._replace(samples=remaining.samples // 2)]
         self._event_count = len(remaining.samples)
         self.pairs, self.spacing = self.pairs[::2], self.spacing * 2
