@@ -333,7 +333,8 @@ def resolve_launch(
     unused_arguments = [
         name
         for name, value in request.kernel_arguments(constants).items()
-        if name not in parameter_names and not _is_specialized(value)
+        if name not in parameter_names
+        and not (value is None or (isinstance(value, int) and value == 1))  # which Triton compiles in
     ]
     notes = request.notes
     if unused_arguments:
@@ -350,11 +351,6 @@ def resolve_launch(
         request.interpreted_ctas,
         request.interpreter_problem,
     )
-
-
-def _is_specialized(value: object) -> bool:
-    """Whether Triton specializes on the value, so that the kernel takes no argument for it."""
-    return value is None or (isinstance(value, int) and value == 1)
 
 
 COMPILER_OPTIONS: Mapping[str, None] = dict.fromkeys(

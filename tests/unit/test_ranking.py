@@ -100,6 +100,26 @@ def test_only_launches_that_may_be_among_the_best_get_their_exact_score(monkeypa
     assert [(entry.launch, entry.score) for entry in ranked] == expected
 
 
+def test_launches_with_equal_accesses_share_the_largest_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = saved("3.6.0/sm_90/softmax").artifact
+    candidates = [RankingCandidate(artifact, LaunchRequest((1,), {}), {}, label=str(at)) for at in range(3)]
+    monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
+    for module in (ranking, shared_windows):
+        monkeypatch.setattr(module, "load_candidate", lambda candidate, _: (candidate.label, None))
+    sizes: list[int] = []
+    monkeypatch.setattr(shared_windows, "record_window", lambda *arguments: sizes.append(len(arguments[-1])))
+    windows = {"0": DeferredWindow("", 3, 1), "1": DeferredWindow("", 5, 1), "2": DeferredWindow("other", 4, 1)}
+
+    def estimate(label: str, *_: object, deferred: list[DeferredWindow] | None, **__: object) -> RankedLaunch:
+        if deferred is not None:
+            deferred.append(windows[label])
+        return row(0, 1.0 if deferred is not None else 2.0 + int(label))
+
+    monkeypatch.setattr(ranking, "estimate_launch", estimate)
+    assert [entry.score for entry in rank_launches(candidates, None)] == [2.0, 3.0, 4.0]
+    assert sorted(sizes) == [4, 5]
+
+
 @pytest.mark.long
 def test_launches_with_the_same_accesses_simulate_one_window_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Configurations that differ in stages; the whole is that of one process."""

@@ -66,10 +66,12 @@ class AccessRecorder(Protocol):
         """Record the accesses of many loop iterations."""
 
     def begin_portion(self, first: int) -> None:
-        """Start a portion at a CTA."""
+        """Start a portion at a CTA; not needed if accesses are recorded at once."""
+        return
 
     def end_portion(self, ctas: IntArray) -> None:
         """Finish the portion of these CTAs."""
+        return
 
     def has_written(self, ctas: IntArray) -> bool:
         """Whether the first write of each of the CTAs is known."""

@@ -98,7 +98,8 @@ def _build_multiply(statement: SassStatement) -> op.StepRun:
             addend = wide_addend_reader(machine)
             total = apply(_sum_64, product_value, addend, *(reader(machine) for reader in carry_readers))
             if carry_predicates:
-                op.write_all(machine, carry_predicates, as_predicate(apply(_is_below_unsigned, total, addend)))
+                carry = apply(lambda t, a: (t ^ _INT64_MINIMUM) < (a ^ _INT64_MINIMUM), total, addend)  # unsigned
+                op.write_all(machine, carry_predicates, as_predicate(carry))
             if not is_high:
                 op.write_wide(machine, name, total)
             elif name is not None:
@@ -123,11 +124,6 @@ def _build_multiply(statement: SassStatement) -> op.StepRun:
 
 
 _INT64_MINIMUM = -(1 << 63)
-
-
-def _is_below_unsigned(a: Number, b: Number) -> Mask:
-    """A < b as unsigned 64-bit numbers."""
-    return (a ^ _INT64_MINIMUM) < (b ^ _INT64_MINIMUM)
 
 
 # ── Shifts ───────────────────────────────────────────────────────────────────────────────────────

@@ -435,19 +435,21 @@ def rank_launches(
         CacheError: a kernel has no readable machine code.
     """
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
-
     given = bounds or {}
 
     def estimate(at: int, stream: AccessStream | None = None) -> RankedLaunch:
         return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
+        if best is None and alike[windows.launch_key(at)] == 1:  # no other makes the same accesses
+            return at, estimate(at), ()
         return at, *(given.get(at) or bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit))
 
     estimates: dict[int, RankedLaunch] = {}
     multiplicity = Counter(first_identical)
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
     windows = SharedWindows(candidates, disassemble, limit, processors)
+    alike = Counter(map(windows.launch_key, distinct_binaries))
     unknown = [at for at in distinct_binaries if at not in given]
     known = [estimate_bound(at) for at in distinct_binaries if at in given]
     for at, row, deferred in (*known, *map_in_processes(estimate_bound, unknown, processors)):

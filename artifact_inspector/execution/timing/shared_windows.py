@@ -77,6 +77,10 @@ class SharedWindows:
         """The accesses of a recorded window; None if they depend on a missing input."""
         return self._streams[self._key_of(launch)]
 
-    def _key_of(self, launch: int) -> str:
+    def launch_key(self, launch: int) -> str:
+        """Equal for launches that may make the same accesses."""
         request, constants = self._candidates[launch].request, self._candidates[launch].constants
-        return repr((self.of_launch[launch].key, request.grid, request.arguments, sorted(constants.items())))
+        return repr((request.grid, request.arguments, sorted(constants.items())))
+
+    def _key_of(self, launch: int) -> str:
+        return self.of_launch[launch].key + self.launch_key(launch)
