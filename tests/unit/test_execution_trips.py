@@ -9,6 +9,7 @@ import pytest
 
 from artifact_inspector.execution.interpreter import induction, loops, state_changes
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
+from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import as_array_value
@@ -444,3 +445,10 @@ def test_a_register_goes_round_with_its_trips(value: int, added: list[int], expe
     found = state_changes.predict_register(value, added, 3, ctas=1)
     assert found.all_values.ravel().tolist() == expected
     assert found.final_value == expected[-1]
+
+
+def test_an_affine_register_of_one_cta_goes_round_with_its_trips() -> None:
+    lanes = np.arange(4)[None]
+    found = state_changes.predict_register(AffineValue(np.array([[8]]), lanes), [4], 3, ctas=1)
+    assert np.array_equal(as_array_value(found.all_values), lanes + np.array([[8], [12], [16], [20]]))
+    assert np.array_equal(as_array_value(found.final_value), lanes + 20)

@@ -208,4 +208,4 @@ def predict_register(value: Register, changes: Sequence[Plain], count: int, ctas
         return PredictedRegister(stacked, final_value)
     if predicted.shape[2] > 1:
         return PredictedRegister((stacked + value.lanes) & FULL, (final_value + value.lanes) & FULL)
-    return PredictedRegister(AffineValue(stacked, value.lanes) & FULL, AffineValue(final_value, value.lanes) & FULL)
+    return PredictedRegister(*(AffineValue(x, value.lanes) & FULL for x in (stacked, np.atleast_2d(final_value))))
