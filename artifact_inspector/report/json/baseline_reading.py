@@ -20,6 +20,8 @@ from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
 
+_MOST_SHARED = 50_000
+"""Texts and rows that are kept to find equal ones; a row takes 260 bytes here."""
 _ROW_TEXTS = itemgetter("key", "category", "label", "unit", "step", "region")
 
 
@@ -34,7 +36,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
     """
     again = "Give a baseline, or record one: inspect-kernel baseline CACHE -o baseline.json"
     try:
-        document = json.loads(text, object_hook=partial(_share_texts, {}))
+        document = json.loads(text, object_hook=partial(_share_equal, {}))
     except ValueError as error:
         raise CacheError(f"{name} is not JSON: {error}.", again) from None
     except RecursionError:
@@ -58,9 +60,19 @@ def parse_baseline(text: str, name: str) -> Baseline:
         raise CacheError(f"{name} is damaged: {reason}.", again) from None
 
 
-def _share_texts(texts: dict[str, str], record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose equal texts are one object: 10,000 kernels repeat a few words in 200,000 rows."""
-    return {key: texts.setdefault(value, value) if value.__class__ is str else value for key, value in record.items()}
+def _share_equal(seen: dict[Any, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """The first of equal rows, or a record with shared texts: 10,000 kernels have 310,000 rows, most of them equal."""
+    try:
+        equal: dict[str, Any] | None = seen.get((*record, *record.values(), record["value"].__class__))
+        is_row = equal is None and len(seen) < _MOST_SHARED
+    except (KeyError, TypeError):  # no row, or one whose value is a list
+        equal, is_row = None, False
+    if equal is None:
+        equal = {key: seen.setdefault(x, x) if x.__class__ is str else x for key, x in record.items()}
+    if is_row:
+        identity = (*equal, *equal.values(), equal["value"].__class__)
+        seen[identity] = equal
+    return equal
 
 
 _RENAMED_FACTS: Mapping[str, str] = {
