@@ -21,7 +21,7 @@ from artifact_inspector.model.location import SourceLine
 
 FORMAT = "artifact-inspector facts 1"
 """First line of a text of sections; another form has another number."""
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = frozenset((bool, int, float, str, type(None)))
 _WRITER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -43,9 +43,10 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
         return lambda value: [[encode(key), encode(item)] for key, item in value.items()]
     if hasattr(kind, "__dataclass_fields__"):
         names = [name for name, _ in _fields(kind)]
-        return lambda value: [encode(getattr(value, name)) for name in names]
+        get = attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
+        return lambda value: [x if type(x) in _PLAIN else encode(x) for x in get(value)]
     if issubclass(kind, tuple | list | frozenset):
-        return lambda value: [encode(item) for item in value]
+        return lambda value: [x if type(x) in _PLAIN else encode(x) for x in value]
     raise TypeError(f"a fact of type {kind.__name__} has no plain form")
 
 

@@ -79,18 +79,16 @@ class MemberProblems:
         keys = sorted(self._by_member, key=stage_rank)
         return tuple(dict.fromkeys(problem for key in keys for problem in self._by_member[key]))
 
-    @contextmanager
-    def of(self, name: str, stage: Stage | None) -> Iterator[list[Problem]]:
-        """The problems of one member, which replace those of an earlier computation."""
-        problems: list[Problem] = []
-        self._open.append(problems)
-        try:
-            yield problems
-        finally:
-            self._open.pop()
-            self._by_member.pop((name, stage), None)
-            if problems:
-                self._by_member[name, stage] = problems
+    def begin(self) -> list[Problem]:
+        """The problems of a member that is computed from here on; `end` keeps them."""
+        self._open.append([])
+        return self._open[-1]
+
+    def end(self, name: str, stage: Stage | None) -> None:
+        """Keep the problems of the member, in place of those of an earlier computation."""
+        self._by_member.pop((name, stage), None)
+        if problems := self._open.pop():
+            self._by_member[name, stage] = problems
 
 
 class Reading(Protocol):
@@ -154,15 +152,17 @@ class computed(Generic[Value]):  # noqa: N801 - used as a decorator, as `propert
         return value  # type: ignore[no-any-return]
 
     def _run(self, reading: Reading) -> object:
-        with reading.log.of(self.name, reading.stage) as problems:
-            try:
-                return self._compute(reading, problems)
-            except Unavailable:
-                return _FAILED
-            except FAULTS as fault:
-                message = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
-                problems.append(Problem(reading.location, message))
-                return _FAILED
+        problems = reading.log.begin()
+        try:
+            return self._compute(reading, problems)
+        except Unavailable:
+            return _FAILED
+        except FAULTS as fault:
+            message = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
+            problems.append(Problem(reading.location, message))
+            return _FAILED
+        finally:
+            reading.log.end(self.name, reading.stage)
 
     def _compute(self, reading: Reading, problems: list[Problem]) -> Value:
         del problems

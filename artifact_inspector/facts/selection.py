@@ -23,7 +23,6 @@ _NUMBERED = re.compile(r"(w|warps=|num_warps=|s|stages=|num_stages=)(\d{1,4})")
 _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")
 
-
 TARGET = "target"
 
 

@@ -43,6 +43,7 @@ class AxisAnalysis:
         self._code, self._divisibility = code, divisibility
         self._solved: dict[int, Axes] = {}
         self._operands: dict[int, tuple[int, ...]] = {}
+        self._operations: dict[int, AxisOperation | None] = {}
 
     def value_read(self, index: int, name: str) -> int | None:
         """The value that an instruction reads under a name; None if it has no definition.
@@ -77,8 +78,10 @@ class AxisAnalysis:
 
     def operation(self, value: int) -> AxisOperation | None:
         """The kind of operation that defines a value; None as for `definition`."""
-        instruction = self.definition(value)
-        return None if instruction is None else self._code.language.axis_operation(instruction)
+        if value not in self._operations:
+            instruction = self.definition(value)
+            self._operations[value] = None if instruction is None else self._code.language.axis_operation(instruction)
+        return self._operations[value]
 
     def name(self, value: int) -> str:
         """The program's name for the result of an operation; empty if unknown."""

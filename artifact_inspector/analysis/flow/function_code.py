@@ -188,7 +188,7 @@ class FunctionCode:
     def computes_at(self) -> dict[Chain, list[int]]:
         """Matrix and float operations, by source location. Not the maximum of a value and itself, which is a copy."""
         computes = self._at(COMPUTES)
-        if not any(self.has_trait(index, Trait.MAXIMUM) for index in self.find(COMPUTES)):
+        if not any(self.opcodes_with(kind, Trait.MAXIMUM) for kind in COMPUTES):
             return computes
         return {chain: [i for i in indices if not self._is_copy(i)] for chain, indices in computes.items()}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -381,7 +382,7 @@ class _Judgement:
         if self.region.residue is None:
             blocks = [self.code.blocks[block] for block in self.region.blocks & self.code.rank.keys()]
             indices = chain.from_iterable(range(block.start, block.stop) for block in blocks)
-        counts = Counter(self.code.instructions[index].kind for index in indices)
+        counts = Counter(map(attrgetter("kind"), map(self.code.instructions.__getitem__, indices)))
         return {kind.count_name: counts[kind] for kind in EventKind if counts[kind]}
 
     def _line(self) -> tuple[_Event, ...]:

@@ -237,7 +237,7 @@ class _LlvmBody:
             waits = wait_of_immediate(line, self._context.target) is not None
             return ((name, EventKind.WAIT if waits else EventKind.OTHER, None),)
         events = events_of_assembly(callee[2]) if name is None else events_of_callee(name)
-        if len(events) > ASSEMBLY.value:
+        if len(events) > 1 and len(events) > ASSEMBLY.value:  # a limit is read from the environment
             # each of them would be an instruction with the text of the whole call
             self._context.log.report(at, f"inline assembly of more than {ASSEMBLY.value} instructions")
             events = (("asm", EventKind.OTHER, None),)
