@@ -30,7 +30,6 @@ __all__ = ["COMMANDS", "app", "main"]
 _MODULE_BY_COMMAND = {"bisect": "passes", "check-memory": "check_memory", "demo": "compile", "try": "trial"}
 """Command → module that defines it, where the two names differ."""
 
-
 COMPLETION_VARIABLE = "_INSPECT_KERNEL_COMPLETE"
 """Set by a shell that completes a command line."""
 

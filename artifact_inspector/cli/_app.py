@@ -62,7 +62,6 @@ OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """Command → former option → how it is spelled now."""
 
-
 _BRIEF = inspect.Parameter(
     "line_limit",
     inspect.Parameter.KEYWORD_ONLY,

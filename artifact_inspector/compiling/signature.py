@@ -245,7 +245,6 @@ class ValueUnknownError(Exception):
 
 UNKNOWN_VALUE = _UnknownValue()
 
-
 _REMEDY = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
 
 

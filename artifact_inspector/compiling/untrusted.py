@@ -39,7 +39,6 @@ _LIST_OPTIONS = frozenset(
 )
 _WORD_PATTERN = re.compile(r"[\w,-]{0,64}", re.ASCII)
 
-
 _DTYPES = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64",
     "fp8e4nv": "float8e4nv", "fp8e5": "float8e5",

@@ -25,7 +25,6 @@ _INDUCTOR = "torch._inductor"
 MAX_DECORATOR_LINES = 12
 """Lines after a kernel's location, that of its first decorator, in which its `def` must be."""
 
-
 _POSITION = re.compile(r'loc\("([^"]+)":(\d+):(\d+)\b')
 
 

@@ -177,7 +177,6 @@ _COUNT = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
 """Declarations of virtual registers; a declaration of a named register stays."""
 _MARK = re.compile(r"\$L__(?:tmp|func_)\w*:|\.(?:loc|file)\b")
 
-
 _SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
 _DEBUG_SECTION = re.compile(r'\.section "?\.(?:rela?\.)?(?:nv_)?debug')
 

@@ -18,7 +18,6 @@ _LIMITS = (
     "AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; AMDGPUUsage, Processors"
 )
 
-
 _GCN = Caches(64, 64, 32, "AMD Vega ISA, Memory Hierarchy; CDNA white paper")
 _CDNA2 = Caches(64, 128, 32, "AMD CDNA 2 white paper; ROCm documentation, MI200 performance counters")
 _CDNA3 = Caches(128, 128, 32, "AMD CDNA 3 white paper")

@@ -71,7 +71,6 @@ FAMILY_OF = {
 }
 """The family of each event kind; letters distinguish its members."""
 
-
 SIZE = 11
 """Font size, in pixels."""
 ADVANCE = 0.61

@@ -29,7 +29,6 @@ LIMIT_GAP = ", "
 MAX_NAME_WIDTH = 40
 """Columns of a name on a terminal; a longer name is cut in the middle."""
 
-
 MAX_HASH_WIDTH = 16
 """Columns of a hash on a terminal; copies of one entry, which only their directories distinguish, have its prefix."""
 Cells = Mapping[str, str | Text]

@@ -100,7 +100,6 @@ _MEANINGS = {
 VERDICTS = tuple(_MEANINGS)
 """Every verdict that a region can have."""
 
-
 TERMS = {
     "round": "a group of loads and the math that uses them",
     "main loop": "the loop whose verdict stands for the kernel in lists; without a loop, the main region",

@@ -93,7 +93,6 @@ _KEY_AMD = (
     "cache lines: lines that waves request, counted per instruction"
 )
 
-
 _VALIDATION_NOTES = {
     True: "Model not validated on AMD GPUs.",
     False: "Model validated on sm_90 only (H100, H200), not on {target}.",

@@ -9,7 +9,6 @@ from artifact_inspector.hardware.peaks import Peaks, peak_type
 
 GIB, GB, TERA = 2**30, 10**9, 10**12
 
-
 _ABOVE_PEAK = "above the peak: check the time and the GPU"
 
 

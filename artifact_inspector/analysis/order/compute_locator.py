@@ -157,7 +157,6 @@ class ComputeLocator:
         self, indices: list[int], rounds: list[int], slots: list[list[int]], count: int, located: list[LocatedRound]
     ) -> list[list[int]]:
         """Shares at a location that also has operations of no round (later copies of a round's line)."""
-        """Shares at a location that also has operations of no round (later copies of a round's line)."""
         runs = equal_runs(indices, count)
         if self._code.language.access_operands is None or len(indices) % count:
             self._uncertain_rounds.update(rounds)

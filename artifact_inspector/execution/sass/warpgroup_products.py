@@ -42,7 +42,6 @@ from artifact_inspector.model.float_formats import FLOAT16, FLOAT32, FORMATS, Do
 _UNIT = 16
 """Bytes that a product reads at a time."""
 _WARPS = 4
-_K_BYTES = 32
 
 
 @lru_cache(maxsize=1024)

@@ -49,7 +49,6 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     **dict.fromkeys(("sge", "uge"), lambda a, b: a >= b),
 }
 
-
 _OF_LARGE = {**dict.fromkeys(("sgt", "sge", "ugt", "uge"), 1), **dict.fromkeys(("slt", "sle", "ult", "ule"), 0)}
 """Compares of an unknown number with a constant: problems are taken to be large."""
 

@@ -57,7 +57,6 @@ _POLICY = re.compile(
 )
 """Ordering strength includes its scope: `STRONG.GPU`."""
 
-
 _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED"))
 
 

@@ -114,7 +114,6 @@ _TEXT_COLUMNS = {
 }
 _GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
-
 WORSE = {Direction.LESS_IS_BETTER: "more", Direction.MORE_IS_BETTER: "less", Direction.NEUTRAL: ""}
 """Which numbers of a column are worse; empty if neither."""
 
