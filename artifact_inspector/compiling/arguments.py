@@ -9,6 +9,7 @@ is a small tensor of integers with known contents. A tensor descriptor is such a
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -129,25 +130,25 @@ def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool)
     }
     if addresses:
         description["ptr"] = int(offset)
-    if (elements := _read_elements(tensor, values)) is not None:
+    if not getattr(tensor, "is_meta", True) and values(tensor) and (elements := read_elements(tensor)) is not None:
         description["values"] = elements
     return description
 
 
-def _read_elements(tensor: Any, is_known: Callable[[Any], bool]) -> list[int] | None:
-    """The elements of a small integer tensor in memory order; None for any other tensor.
+def read_elements(tensor: Any, most: int = MAX_RECORDED_ELEMENTS) -> list[int] | None:
+    """The elements of an integer tensor with at most so many, in memory order; None for any other tensor.
 
     They are read from the storage: `tolist` is replaced in a captured program.
     """
     kind = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
-    if not kind.startswith(("int", "uint", "bool")) or getattr(tensor, "is_meta", True):
+    if not kind.startswith(("int", "uint", "bool")) or not hasattr(tensor, "untyped_storage"):
         return None
-    if not hasattr(tensor, "untyped_storage") or not 0 < int(tensor.numel()) <= MAX_RECORDED_ELEMENTS:
+    if not 0 < int(tensor.numel()) <= most or not tensor.is_contiguous():
         return None
-    if not tensor.is_contiguous() or not is_known(tensor):
-        return None
-    size = int(tensor.element_size())
-    start = storage_offset(tensor)
+    size, start = int(tensor.element_size()), storage_offset(tensor)
     storage = tensor.untyped_storage()
-    content = bytes(storage.cpu().tolist()[start : start + size * int(tensor.numel())])
+    if storage.device.type != "cpu":  # the elements only: the storage may be much larger
+        start, tensor = 0, tensor.cpu()
+        storage = tensor.untyped_storage()
+    content = ctypes.string_at(storage.data_ptr() + start, size * int(tensor.numel()))
     return array((_SIGNED if kind.startswith("int") else _UNSIGNED)[size], content).tolist()

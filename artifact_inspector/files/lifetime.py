@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 _PARENT_DEATH_SIGNAL = 1
 _lock = threading.Lock()
@@ -82,6 +83,10 @@ def _wait_for_end(parent_reader: int, signal_reader: int) -> None:
                 break
     starting_tool.acquire(timeout=1)
     kill_tools()
+    with suppress(OSError, ValueError):  # programs that a library started, such as Triton's ptxas
+        for children in Path("/proc/self/task").glob("*/children"):
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGKILL)
     os._exit(1)
 
 

@@ -1,9 +1,10 @@
-"""Autotuners of eight kernels on a GPU: with every configuration timed, and with the five that `prune_configs` leaves.
+"""Autotuners of eleven kernels on a GPU: with every configuration timed, and with those that `prune_configs` leaves.
 
-    python tests/bench/pruning.py [KERNEL …]
+    python tests/bench/pruning.py [--pruned] [KERNEL …]
 
-One line of JSON per kernel: elapsed seconds of both tuners, what the pruner took, and the time of its choice over that
-of the other's choice (medians, measured in turns). Each tuner begins with an empty compile cache.
+One line of JSON per kernel: elapsed seconds of both tuners, of them the pruner and the compiles, and the time of its
+choice over that of the other's choice (medians, measured in turns). Each tuner begins with an empty compile cache.
+`--pruned` measures that tuner only. The last three kernels were written after the pruner, and not changed since.
 """
 
 from __future__ import annotations
@@ -138,6 +139,46 @@ def gemv(a, x, out, N, K, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     tl.store(out + row, total.to(tl.float16))
 
 
+@triton.jit
+def dual_matmul(x, gate, up, out, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    row = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inner = tl.arange(0, BLOCK_K)
+    gated = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        rows = tl.load(x + row[:, None] * K + (start + inner)[None, :])
+        weights = (start + inner)[:, None] * N + column[None, :]
+        gated = tl.dot(rows, tl.load(gate + weights), gated)
+        total = tl.dot(rows, tl.load(up + weights), total)
+    result = gated * tl.sigmoid(gated) * total
+    tl.store(out + row[:, None] * N + column[None, :], result.to(tl.float16))
+
+
+@triton.jit
+def embedding_bag(table, index, out, columns, COUNT: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr):
+    bag = tl.program_id(0) * BLOCK_B + tl.arange(0, BLOCK_B)
+    column = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    total = tl.zeros((BLOCK_B, BLOCK_C), tl.float32)
+    for number in range(COUNT):
+        source = tl.load(index + bag * COUNT + number)
+        total += tl.load(table + source[:, None] * columns + column[None, :])
+    tl.store(out + bag[:, None] * columns + column[None, :], total.to(tl.float16))
+
+
+@triton.jit
+def causal_conv(x, weight, out, length, channels, BLOCK_L: tl.constexpr, BLOCK_C: tl.constexpr):
+    place = tl.program_id(0) * BLOCK_L + tl.arange(0, BLOCK_L)
+    channel = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    base = tl.program_id(2).to(tl.int64) * length * channels
+    total = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+    for tap in tl.static_range(4):
+        source = place - 3 + tap
+        values = tl.load(x + base + source[:, None] * channels + channel[None, :], mask=source[:, None] >= 0, other=0.0)
+        total += values.to(tl.float32) * tl.load(weight + channel * 4 + tap).to(tl.float32)[None, :]
+    tl.store(out + base + place[:, None] * channels + channel[None, :], (total * tl.sigmoid(total)).to(tl.float16))
+
+
 def half(*shape):
     return torch.randn(shape, device="cuda", dtype=torch.float16)
 
@@ -205,10 +246,34 @@ def cases():
         grid_of(blocks(16384, "BLOCK_N")),
         (half(16384, 8192), half(8192), half(16384), 16384, 8192),
     )
+    yield (
+        dual_matmul,
+        product_of((4, 8), BLOCK_M=(64, 128), BLOCK_N=(32, 64, 128), BLOCK_K=(32, 64)),
+        grid_of(blocks(4096, "BLOCK_N"), blocks(4096, "BLOCK_M")),
+        (half(4096, 2048), half(2048, 4096), half(2048, 4096), half(4096, 4096), 4096, 2048),
+    )
+    yield (
+        embedding_bag,
+        product_of((1, 2, 4), BLOCK_B=(1, 2, 4, 8), BLOCK_C=(128, 256, 512)),
+        grid_of(blocks(16384, "BLOCK_B"), blocks(512, "BLOCK_C")),
+        (half(200000, 512), torch.randint(0, 200000, (16384, 16), device="cuda"), half(16384, 512), 512, 16),
+    )
+    yield (
+        causal_conv,
+        product_of((2, 4, 8), BLOCK_L=(16, 32, 64, 128), BLOCK_C=(32, 64, 128)),
+        grid_of(blocks(4096, "BLOCK_L"), blocks(2048, "BLOCK_C"), 8),
+        (half(8, 4096, 2048), half(2048, 4), half(8, 4096, 2048), 4096, 2048),
+    )
+
+
+@triton.jit
+def first_kernel(x):
+    tl.store(x, 0.0)
 
 
 def tune(kernel, configs, grid, arguments, prune):
-    """The autotuned kernel, and the seconds of its first launch."""
+    """The autotuned kernel, the seconds of its first launch, and those of the compiles in this process."""
+    seconds = []
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
         kernel.device_caches.clear()
@@ -216,42 +281,47 @@ def tune(kernel, configs, grid, arguments, prune):
         tuned = triton.autotune(configs, [], prune_configs_by=by)(kernel)
         if prune is not None:
             prune.bind(tuned)
+        triton.knobs.compilation.listener = lambda *, times, **_: seconds.append(times.total / 1e6)
         start = time.perf_counter()
         tuned[grid](*arguments)
         torch.cuda.synchronize()
-        return tuned, time.perf_counter() - start
+        return tuned, time.perf_counter() - start, sum(seconds)
 
 
-def compare(kernel, configs, grid, arguments):
+def compare(kernel, configs, grid, arguments, is_pruned_only):
     """Both tuners of one kernel."""
-    prune = prune_configs(keep=5)
-    pruned, pruned_seconds = tune(kernel, configs, grid, arguments, prune)
-    timed, all_seconds = tune(kernel, configs, grid, arguments, None)
-    medians = {pruned: [], timed: []}
-    for tuned in (pruned, timed) * 2:
+    prune = prune_configs()
+    pruned, pruned_seconds, _ = tune(kernel, configs, grid, arguments, prune)
+    row = {"kernel": kernel.__name__, "configurations": len(configs), "failed": len(prune.failed)}
+    row |= {"pruned_seconds": round(pruned_seconds, 2), "pruner": prune.seconds, "choice": str(pruned.best_config)}
+    row |= {"timed": len(getattr(pruned, "configs_timings", ()))}
+    tuners = [pruned]
+    if not is_pruned_only:
+        timed, all_seconds, compile_seconds = tune(kernel, configs, grid, arguments, None)
+        tuners.append(timed)
+        row |= {"all_seconds": round(all_seconds, 2), "compile_seconds": round(compile_seconds, 2)}
+        row |= {"share": round(pruned_seconds / all_seconds, 3), "choice_of_all": str(timed.best_config)}
+        times = {str(config): values[0] for config, values in timed.configs_timings.items()}
+        ranks = [str(configs[x.launch]) for x in prune.ranked]
+        row |= {"place": ranks.index(row["choice_of_all"]) if row["choice_of_all"] in ranks else None}
+        row |= {"first": round(times[ranks[0]] / min(times.values()), 3) if ranks else None}
+    medians = {tuned: [] for tuned in tuners}
+    for tuned in tuners * 2:
         tuned[grid](*arguments)
         medians[tuned].append(do_bench(lambda t=tuned: t[grid](*arguments), rep=100, return_mode="median"))
-    same = str(pruned.best_config) == str(timed.best_config)
-    return {
-        "kernel": kernel.__name__,
-        "configurations": len(configs),
-        "failed": len(prune.failed),
-        "all_seconds": round(all_seconds, 2),
-        "pruned_seconds": round(pruned_seconds, 2),
-        "share": round(pruned_seconds / all_seconds, 3),
-        **{f"{part}_seconds": round(seconds, 2) for part, seconds in prune.seconds.items()},
-        "regret": 1.0 if same else round(min(medians[pruned]) / min(medians[timed]), 3),
-        "pruned_choice": str(pruned.best_config),
-        "choice_of_all": str(timed.best_config),
-        "milliseconds": round(min(medians[pruned]), 4),
-    }
+    row["milliseconds"] = round(min(medians[pruned]), 4)
+    if not is_pruned_only:
+        is_same = str(pruned.best_config) == str(timed.best_config)
+        row["regret"] = 1.0 if is_same else round(min(medians[pruned]) / min(medians[timed]), 3)
+    return row
 
 
 def main():
-    half(1024, 1024).sum().item()
-    for kernel, configs, grid, arguments in cases():
-        if not sys.argv[1:] or kernel.__name__ in sys.argv[1:]:
-            print(json.dumps(compare(kernel, configs, grid, arguments)), flush=True)
+    first_kernel[(1,)](torch.zeros(1, device="cuda"))  # Triton's own start counts for neither
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    for kernel, *case in cases():
+        if not names or kernel.__name__ in names:
+            print(json.dumps(compare(kernel, *case, "--pruned" in sys.argv)), flush=True)
 
 
 if __name__ == "__main__":

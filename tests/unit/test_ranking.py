@@ -26,6 +26,7 @@ from artifact_inspector.execution.timing.ranking import (
     DeferredWindow,
     RankedLaunch,
     _throughput,
+    bound_candidate,
     gpu_model_of,
     rank_launches,
     sort_by_score,
@@ -72,32 +73,22 @@ def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) ->
     assert order == [[1, 0]]
 
 
-def test_only_launches_that_may_be_among_the_best_get_their_exact_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower_bounds, exact = [10.0, 20.0, 30.0, 40.0], {0: 35.0, 1: 21.0, 2: 33.0}
-    artifact = saved("3.6.0/sm_90/softmax").artifact
-    candidates = [RankingCandidate(artifact, LaunchRequest((1,), {}), {"at": at}) for at in range(4)]
-    monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
-    monkeypatch.setattr(ranking, "load_candidate", lambda candidate, _: (candidate.constants["at"], None))
-    monkeypatch.setattr(shared_windows, "load_candidate", lambda candidate, _: (candidate.constants["at"], None))
-    recorded: list[int] = []
-    monkeypatch.setattr(shared_windows, "record_window", lambda loaded, *_: recorded.append(loaded))
-
-    def estimate(
-        at: int, *_: object, deferred: list[DeferredWindow] | None, stream: object, **__: object
-    ) -> RankedLaunch:
-        if deferred is not None:
-            deferred.append(DeferredWindow("", 1, 1))
-        return row(0, lower_bounds[at] if deferred is not None else exact[at])  # of 3, none is asked for
-
-    monkeypatch.setattr(ranking, "estimate_launch", estimate)
-    ranked = rank_launches(candidates, None, best=2)
-    expected = [(1, 21.0), (2, 33.0), (0, 35.0), (3, 40.0)]
-    assert [(entry.launch, entry.score) for entry in ranked] == expected
-    assert recorded == [0, 1, 2]
-    lower_bounds[1] = 0.0  # which is not asked for again
-    bound = row(0, 20.0), (DeferredWindow("", 1, 1),)
-    ranked = rank_launches(candidates, None, best=2, bounds={1: bound})
-    assert [(entry.launch, entry.score) for entry in ranked] == expected
+def test_a_lower_bound_simulates_no_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = saved("3.6.0/sm_90/matmul_grouped").artifact
+    shapes = {"a_ptr": (2048, 64), "b_ptr": (64, 2048), "c_ptr": (2048, 2048)}
+    sizes = {"M": 2048, "N": 2048, "K": 64, "stride_am": 64, "stride_bk": 2048, "stride_cm": 2048}
+    request = LaunchRequest((1024,), {**{name: Tensor(shape, "fp16") for name, shape in shapes.items()}, **sizes})
+    candidate = RankingCandidate(artifact, request, artifact.constants)
+    calls: list[object] = []
+    monkeypatch.setattr(ranking, "exceeds_l2", lambda *_: True)
+    monkeypatch.setattr(ranking, "fetched_bytes", lambda sample, *_, **__: calls.append(sample) or {"a_ptr": 1e9})
+    bound, (window,) = bound_candidate(candidate, binary_disassembler(), gpu="H200")
+    assert calls == []
+    exact = ranking.estimate_candidate(candidate, binary_disassembler(), gpu="H200", limit=ranking.STEPS)
+    assert bound.score is not None
+    assert exact.score is not None
+    assert bound.score < exact.score
+    assert window.ctas > 0
 
 
 def test_launches_with_equal_accesses_share_the_largest_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +133,7 @@ def test_launches_with_the_same_accesses_simulate_one_window_in_parts(monkeypatc
     for module in (ranking, shared_windows):
         monkeypatch.setattr(module, "map_in_processes", lambda function, numbers, _: map(function, numbers))
     disassemble = binary_disassembler()
-    together = rank_launches(candidates, disassemble, best=2, processors=3)
+    together = rank_launches(candidates, disassemble, processors=3)
     assert len(parts) == 3
     assert [(x.score, x.terms) for x in together] == [
         (x.score, x.terms) for x in rank_launches(candidates, disassemble)

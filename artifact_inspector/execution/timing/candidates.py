@@ -95,12 +95,12 @@ def find_identical_binaries(candidates: Sequence[RankingCandidate]) -> list[int]
     """
     first: dict[Hashable, int] = {}
     return [
-        first.setdefault(_launch_identity(candidate, position), position)
+        first.setdefault(launch_identity(candidate, position), position)
         for position, candidate in enumerate(candidates)
     ]
 
 
-def _launch_identity(candidate: RankingCandidate, position: int) -> Hashable:
+def launch_identity(candidate: RankingCandidate, position: int) -> Hashable:
     """Everything that a GPU receives; the index itself if it cannot be read."""
     artifact, request = candidate.artifact, candidate.request
     arguments = {**request.arguments, **candidate.constants}

@@ -417,8 +417,6 @@ def rank_launches(
     gpu: str | None = None,
     limit: int = STEPS,
     processors: int = 1,
-    best: int | None = None,
-    bounds: Mapping[int, tuple[RankedLaunch, Sequence[DeferredWindow]]] | None = None,
     progress: Callable[[RankedLaunch], None] = lambda row: None,
 ) -> list[RankedLaunch]:
     """The launches, the best first. The smallest kernels are estimated first.
@@ -426,8 +424,6 @@ def rank_launches(
     Args:
         gpu: product name; None selects the default product of the kernels' target.
         limit: steps after which a launch counts as endless.
-        best: number of launches, from the first, whose order is needed; the others may have lower bounds as scores.
-        bounds: what `bound_candidate` returned of some launches, by their index.
         progress: called with each estimate when it is done.
 
     Raises:
@@ -435,35 +431,30 @@ def rank_launches(
         CacheError: a kernel has no readable machine code.
     """
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
-    given = bounds or {}
 
     def estimate(at: int, stream: AccessStream | None = None) -> RankedLaunch:
         return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
-        if best is None and alike[windows.launch_key(at)] == 1:  # no other makes the same accesses
+        if alike[windows.launch_key(at)] == 1:  # no other makes the same accesses
             return at, estimate(at), ()
-        return at, *(given.get(at) or bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit))
+        return at, *bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit)
 
     estimates: dict[int, RankedLaunch] = {}
     multiplicity = Counter(first_identical)
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
     windows = SharedWindows(candidates, disassemble, limit, processors)
     alike = Counter(map(windows.launch_key, distinct_binaries))
-    unknown = [at for at in distinct_binaries if at not in given]
-    known = [estimate_bound(at) for at in distinct_binaries if at in given]
-    for at, row, deferred in (*known, *map_in_processes(estimate_bound, unknown, processors)):
+    for at, row, deferred in map_in_processes(estimate_bound, distinct_binaries, processors):
         estimates[at] = replace(row, launch=at, label=labels[at])
         for _ in range(multiplicity[at]):
             progress(estimates[at])
         windows.of_launch.update((at, window) for window in deferred)
-    while windows.of_launch.keys() & {row.launch for row in sort_by_score([*estimates.values()])[:best]}:
-        first = windows.choose([row.launch for row in sort_by_score([*estimates.values()])], everything=best is None)
-        windows.record(first)
-        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), first, processors)
+    if windows.of_launch:
+        shared = [row.launch for row in sort_by_score([*estimates.values()]) if row.launch in windows.of_launch]
+        windows.record(shared)
+        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), shared, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})
-        for at in first:
-            del windows.of_launch[at]
     duplicates = [
         replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
         for at, first in enumerate(first_identical)

@@ -12,7 +12,7 @@ from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.dram_traffic import WINDOW_WAVES, record_window
+from artifact_inspector.execution.timing.dram_traffic import record_window
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.reading import without_collection
@@ -44,12 +44,6 @@ class SharedWindows:
         self.of_launch: dict[int, DeferredWindow] = {}
         """Of launches whose score is a bound."""
         self._streams: dict[str, AccessStream | None] = {}
-
-    def choose(self, launches: Sequence[int], *, everything: bool) -> list[int]:
-        """The launches with the first few windows: as many as keep all processors busy in parts of about one wave."""
-        keys = {at: self._key_of(at) for at in launches if at in self.of_launch}
-        chosen = [*dict.fromkeys(keys.values())][: None if everything else max(1, self._processors // WINDOW_WAVES)]
-        return [at for at, key in keys.items() if key in chosen]
 
     def record(self, launches: Sequence[int]) -> None:
         """Simulate the windows of some launches, in parts that keep all processors busy."""
