@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         watch,
     )
     from artifact_inspector.api.notebook import capture, inspect_cache
-    from artifact_inspector.api.pruning import prune_configs
+    from artifact_inspector.api.pruning import autotune, prune_configs, prune_helion, prune_inductor
     from artifact_inspector.compiling import (
         CapturedKernel,
         CompileResult,
@@ -70,7 +70,7 @@ _NAMES_BY_MODULE = {
         "compile_kernel",
         "compile_kernels",
     ),
-    "api.pruning": ("prune_configs",),
+    "api.pruning": ("autotune", "prune_configs", "prune_helion", "prune_inductor"),
     "api.notebook": ("capture", "inspect_cache"),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
@@ -113,6 +113,7 @@ __all__ = [
     "Watched",
     "Workload",
     "__version__",
+    "autotune",
     "capture",
     "capture_program",
     "compile_and_inspect",
@@ -125,6 +126,8 @@ __all__ = [
     "open_cache",
     "parse_target",
     "prune_configs",
+    "prune_helion",
+    "prune_inductor",
     "read_module",
     "read_stage",
     "to_json",

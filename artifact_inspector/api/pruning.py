@@ -75,8 +75,8 @@ def autotune(
     by["early_config_prune"] = lambda configs, named_args, **rest: pruner(
         own(configs, named_args, **rest), named_args, **rest
     )
-    decorate = triton.autotune([*configs], [*key], prune_configs_by=by, **options)
-    return lambda function: pruner.bind(decorate(function))
+    decorate: Callable[[Any], Any] = triton.autotune([*configs], [*key], prune_configs_by=by, **options)
+    return decorate
 
 
 class Pruner:
@@ -91,21 +91,14 @@ class Pruner:
         """Of the last call: index of a configuration that did not compile, or for too long → the reason."""
         self.seconds = 0.0
         """Of the last call."""
-        self._autotuned: Any = None
-
-    def bind(self, autotuned: Any) -> Any:
-        """Set the autotuned kernel, where its autotuner is not what calls this object, and return it."""
-        self._autotuned = autotuned
-        return autotuned
 
     def __call__(self, configs: Sequence[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         """The configurations to time, best first.
 
         Raises:
-            UsageError: neither was a kernel bound, nor does an autotuner of Triton call.
+            UsageError: no autotuner of Triton calls.
         """
-        autotuned = self._autotuned or _calling_autotuner()
-        start = time.perf_counter()
+        autotuned, start = _calling_autotuner(), time.perf_counter()
         function, values, reader = jit_function(autotuned), [*named_args.values()], LaunchReader()
         keywords = {name: value for name, value in kwargs.items() if name not in _LAUNCH_KEYWORDS}
         launches = []
@@ -148,7 +141,7 @@ def _calling_autotuner() -> Any:
         if hasattr(caller, "early_config_prune") and hasattr(caller, "fn"):
             return caller
         frame = frame.f_back
-    raise UsageError("The pruner has no kernel.", "Call prune.bind(kernel) after @triton.autotune made the kernel.")
+    raise UsageError("No autotuner calls the pruner.", "Pass it to @triton.autotune: prune_configs_by={…}.")
 
 
 def prune_helion(

@@ -17,14 +17,12 @@ from mmap import mmap
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from artifact_inspector.compiling.arguments import describe_arguments, named_arguments, read_elements
 from artifact_inspector.compiling.ask.compile import count_processors
 from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
-from artifact_inspector.execution.stored_values import StoredValues
+from artifact_inspector.execution.stored_values import integer_values
 from artifact_inspector.execution.timing.candidates import RankingCandidate, launch_identity
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.ranking import RankedLaunch, bound_candidate, sort_by_score
@@ -105,7 +103,7 @@ class LaunchReader:
             names = [name for name, value in launches[0].request.arguments.items() if value is described]
             if any(f"values of {name}" in missing_inputs for name in names):
                 elements = read_elements(tensor, _MOST_ELEMENTS)
-                values = None if elements is None else StoredValues(np.array(elements), str(id(tensor)))
+                values = None if elements is None else integer_values(elements, str(id(tensor)))
                 complete.update(dict.fromkeys(names, replace(described, values=values)))
         requests = [replace(of.request, arguments={**of.request.arguments, **complete}) for of in launches]
         return [replace(launch, request=request) for launch, request in zip(launches, requests, strict=True)]
@@ -164,26 +162,18 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
     return sort_by_score(rows), dict(sorted(failed.items()))
 
 
-class _CompileJobs:
-    """The compiles that Triton would start, to be run in forked processes that fill its cache.
-
-    **Source** triton/runtime/_async_compile.py, `AsyncCompileMode` (3.5 and later): it submits each compile to an
-    executor, this object, and takes results from what `submit` returns. Earlier versions compile at once.
-    """
-
-    def submit(self, job: Callable[[], Any]) -> SimpleNamespace:
-        """A future whose result compiles in this process, or loads what another process compiled."""
-        return SimpleNamespace(result=job)
-
-
 @contextmanager
 def deferred_compiles() -> Iterator[Any]:
-    """Defer the compiles of this block until the files of a kernel are read."""
+    """Defer the compiles of this block until the files of a kernel are read: by forked processes, in parallel.
+
+    **Source** triton/runtime/_async_compile.py, `AsyncCompileMode` (3.5 and later): it submits each compile to an
+    executor, and takes results from the futures that it gets. Earlier versions compile at once.
+    """
     mode = getattr(sys.modules.get("triton"), "AsyncCompileMode", None)
     if mode is None:
         yield None
         return
-    with mode(_CompileJobs()) as active:
+    with mode(SimpleNamespace(submit=lambda job: SimpleNamespace(result=job))) as active:
         try:
             yield active
         finally:

@@ -48,6 +48,11 @@ def random_values(count: int, bound: int, dtype: str) -> StoredValues:
     return StoredValues(elements, f"random {count} {bound} {dtype}")
 
 
+def integer_values(elements: list[int], digest: str) -> StoredValues:
+    """Integers as values; `digest` is the same only for equal ones."""
+    return StoredValues(np.array(elements), digest)
+
+
 def largest_value(values: tuple[int | float, ...] | StoredValues) -> int:
     """The largest value, rounded down; 0 if there is none."""
     elements = values.elements if isinstance(values, StoredValues) else values

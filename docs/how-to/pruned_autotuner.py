@@ -1,8 +1,8 @@
-"""Two autotuners of one matmul and one of column sums: with all configurations timed, and with the five best.
+"""Two autotuners of a matmul and of column sums: with all configurations timed, and with the six best.
 
     python docs/how-to/pruned_autotuner.py
 
-Needs a GPU. Prints, for each, how long compiling, ranking and timing took, and what the choice costs.
+Needs a GPU. Prints, for each, how long pruning (compiling and ranking) and timing took, and what the choice costs.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def compare(name, kernel, configs, grid, arguments, key):
     for way in ("pruned", "all"):
         with tempfile.TemporaryDirectory() as cache, triton.knobs.cache.scope():
             triton.knobs.cache.dir = cache
-            prune = prune_configs(keep=5)
+            prune = prune_configs()
             by = {"early_config_prune": prune} if way == "pruned" else None
             kernel.device_caches.clear()
-            tuned = prune.bind(triton.autotune(configs, key, prune_configs_by=by)(kernel))
+            tuned = triton.autotune(configs, key, prune_configs_by=by)(kernel)
             start = time.perf_counter()
             tuned[grid](*arguments)
             torch.cuda.synchronize()
@@ -73,12 +73,11 @@ def compare(name, kernel, configs, grid, arguments, key):
             best = tuned.best_config
             milliseconds = do_bench(lambda t=tuned: t[grid](*arguments), rep=200, return_mode="median")
         launches[way] = milliseconds
-        parts = "".join(f", {part} {seconds:.1f} s" for part, seconds in prune.seconds.items())
-        rest = took - sum(prune.seconds.values())
-        print(f"{name} {way}: {len(configs)} configurations, {took:.1f} s in all{parts}, rest {rest:.1f} s")
+        rest = took - prune.seconds
+        print(f"{name} {way}: {len(configs)} configurations, pruning {prune.seconds:.1f} s, rest {rest:.1f} s")
         print(f"    chosen: {best}, {milliseconds:.4f} ms", flush=True)
         if prune.failed:
-            print(f"    {len(prune.failed)} did not compile")
+            print(f"    {len(prune.failed)} did not compile, or for too long")
     print(f"{name}: regret {launches['pruned'] / launches['all']:.3f}", flush=True)
 
 

@@ -279,8 +279,6 @@ def tune(kernel, configs, grid, arguments, prune):
         kernel.device_caches.clear()
         by = None if prune is None else {"early_config_prune": prune}
         tuned = triton.autotune(configs, [], prune_configs_by=by)(kernel)
-        if prune is not None:
-            prune.bind(tuned)
         triton.knobs.compilation.listener = lambda *, times, **_: seconds.append(times.total / 1e6)
         start = time.perf_counter()
         tuned[grid](*arguments)

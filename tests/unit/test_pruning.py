@@ -105,7 +105,7 @@ def test_where_nothing_can_be_ranked_all_are_timed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_pruner_that_knows_no_kernel_says_so() -> None:
-    with pytest.raises(UsageError, match="bind"):
+    with pytest.raises(UsageError, match="prune_configs_by"):
         prune_configs(5)([], {}, grid=(1,))
 
 
