@@ -125,26 +125,23 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
     disassemble = binary_disassembler()
     compiled = mmap(-1, len(launches) or 1)  # shared with the processes
 
-    def estimate(index: int) -> tuple[int, RankedLaunch | str, str]:
+    def estimate(index: int) -> tuple[int, RankedLaunch | str]:
         launch = launches[index]
         artifacts = _attempt(launch.compile)
         if isinstance(artifacts, Exception):
-            return index, f"{type(artifacts).__name__}: {artifacts}", ""
+            return index, f"{type(artifacts).__name__}: {artifacts}"
         if not artifacts:
-            return index, "It has no machine code.", ""
+            return index, "It has no machine code."
         compiled[index] = True
         candidate = RankingCandidate(artifacts[0], launch.request, launch.constants)
         row, _ = bound_candidate(candidate, disassemble, gpu=gpu)
         identity = sha256(repr(launch_identity(candidate, index)).encode()).hexdigest()
-        return index, replace(row, launch=index, label=launch.label), identity
+        return index, replace(row, launch=index, label=launch.label, hash=identity)
 
     order = sorted(range(len(launches)), key=lambda index: -launches[index].work)
     for stage in (Stage.TTIR, Stage.PTX, Stage.SASS):
         format_of(stage)  # imports the parser, which each process would import otherwise
-    results = {
-        index: (row, identity)
-        for index, row, identity in map_in_processes(estimate, order, count_processors(), patience=PATIENCE)
-    }
+    results = dict(map_in_processes(estimate, order, count_processors(), patience=PATIENCE))
     late = f"It took more than {PATIENCE:.0f} times as long as others, and was stopped."
     failed = {index: late for index in order if index not in results and not compiled[index]}
     rows = [
@@ -153,12 +150,12 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
         if index not in results and compiled[index]
     ]
     first_identical: dict[str, int] = {}
-    for index, (row, identity) in sorted(results.items()):
+    for index, row in sorted(results.items()):
         if isinstance(row, str):
             failed[index] = row
-            continue
-        first = first_identical.setdefault(identity, index)
-        rows.append(row if first == index else replace(row, identical_to=first))
+        else:
+            first = first_identical.setdefault(row.hash, index)
+            rows.append(row if first == index else replace(row, identical_to=first))
     return sort_by_score(rows), dict(sorted(failed.items()))
 
 
