@@ -145,10 +145,12 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
     late = f"It took more than {PATIENCE:.0f} times as long as others, and was stopped."
     failed = {index: late for index in order if index not in results and not compiled[index]}
     rows = [
-        RankedLaunch(index, "", launches[index].label, None, None, {}, True, None, None, (late,))
-        for index in order
-        if index not in results and compiled[index]
-    ]
+        RankedLaunch(
+            launch=index, hash="", label=launches[index].label, score=None, bottleneck=None, terms={}, fits=True,
+            blocks=None, waves=None, missing_inputs=(late,),
+        )
+        for index in order if index not in results and compiled[index]
+    ]  # fmt: skip
     first_identical: dict[str, int] = {}
     for index, row in sorted(results.items()):
         if isinstance(row, str):
