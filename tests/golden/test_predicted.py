@@ -1,21 +1,14 @@
-"""What is predicted of launches, and what their simulation costs, is what it was: one file per launch.
+"""What is predicted of launches is what it was: one file per launch.
 
 A saved kernel runs with arguments that its code suggests, on a part of its grid. `launches/<kernel>.json` has the
-counters, times and stalls, the timelines of two resident warps, and how often functions of the simulator were called,
-module by module: a right answer that is found lane by lane shows there. `--update-golden` writes it anew where the
-change is meant.
+counters, times and stalls, and the timelines of two resident warps. `--update-golden` writes it anew where the change
+is meant.
 """
 
 from __future__ import annotations
 
-import cProfile
-import sys
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from inspect import CO_GENERATOR
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import pytest
@@ -36,7 +29,6 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.objdump import binary_disassembler
 
 FOLDER = Path(__file__).parent / "launches"
-PACKAGE = str(Path(load_kernel.__code__.co_filename).parent)
 CTAS, L2_BYTES, WAVE, MULTIPROCESSORS = 24, 1 << 18, 8, 4
 """A small launch on a small GPU, so that it has waves, and an L2 that does not hold its tensors."""
 EXTENTS = {4096: 320, 1 << 24: 20_000}
@@ -64,28 +56,6 @@ def request_of(artifact: Artifact) -> LaunchRequest:
         name: EXTENTS.get(value, value) if type(value) is int else value for name, value in request.arguments.items()
     }
     return replace(request, grid=(min(x, CTAS // across), across, min(z, 2)), arguments=arguments)
-
-
-def calls_of(function: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
-    """What a function returns, and how often it called functions of the simulator, by module."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("artifact_inspector."):
-            for one in list(vars(module).values()):
-                getattr(one, "cache_clear", int)()
-    profile = cProfile.Profile(builtins=False)
-    result = profile.runcall(function)
-    calls: Counter[str] = Counter()
-    for row in profile.getstats():  # type: ignore[attr-defined]
-        code = row.code
-        if not isinstance(code, str) and code.co_filename.startswith(PACKAGE) and is_counted(code):
-            calls[str(Path(code.co_filename).relative_to(PACKAGE).with_suffix(""))] += row.callcount
-    return result, dict(sorted(calls.items()))
-
-
-def is_counted(code: CodeType) -> bool:
-    """Not what some releases of Python and of NumPy call, and others do not."""
-    is_cached = code.co_filename.endswith("wavefronts.py")  # what these found is kept for later launches
-    return not is_cached and not code.co_flags & CO_GENERATOR and not code.co_name.startswith(("<", "__array"))
 
 
 def rounded(value: Any) -> Any:
@@ -126,8 +96,7 @@ def predicted(path: str) -> dict[str, object]:
         run = simulate_launch(fitted, launch, limit=LIMIT, footprints=True, l2_bytes=L2_BYTES)
         return predict_counters(run, L2_BYTES, (WAVE, "assumed"), MULTIPROCESSORS, limit=LIMIT)
 
-    prediction, found["calls"] = calls_of(simulate)
-    told = plain(prediction)
+    told = plain(simulate())
     found |= {name: told[name] for name in told if name not in LEFT_OUT}
     candidate = RankingCandidate(artifact, request, artifact.constants)
     for name, estimate in (
@@ -135,7 +104,7 @@ def predicted(path: str) -> dict[str, object]:
         ("resident", lambda: find_residency(candidate, binary_disassembler(), limit=LIMIT)),
     ):
         try:
-            value, found[f"calls {name}"] = calls_of(estimate)
+            value = estimate()
         except UsageError as error:
             value = error.message
         found[name] = value
