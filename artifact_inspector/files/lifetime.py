@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,8 @@ _process_groups: set[int] = set()
 """Process groups of the tools that this process runs."""
 _is_ending = False
 """Tools that start from now on are killed at once: a thread may be between starting one and noting it."""
+_REPEAT_SECONDS = 1.0
+"""Time in which a second signal is the same request: `timeout` signals a program, and then its process group."""
 
 
 def prepare_workers() -> None:
@@ -142,20 +145,28 @@ def kill_with_parent(parent: int) -> None:
 def end_on_signals() -> None:
     """Unwind on SIGINT, SIGTERM and SIGHUP, so that temporary directories are removed; workers end at once.
 
-    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once.
+    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once, as does one told to end again
+    while it unwinds: an exception in the middle of cleaning up could leave a lock locked.
     """
+    start = 0.0
     numbers = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
     def unwind(number: int, _frame: object) -> None:
         global _is_ending
+        nonlocal start
+        if _is_ending and start:
+            if time.monotonic() - start > _REPEAT_SECONDS:
+                end_workers()
+                os._exit(128 + number)
+            return
         if starting_tool.locked():  # perhaps by this thread, and an exception now would lose the tool
             signal.signal(signal.SIGALRM, lambda *_: unwind(number, None))
             signal.setitimer(signal.ITIMER_REAL, 0.02)
             return
         if number == signal.SIGINT:
             _raise_until_caught(KeyboardInterrupt())
-        _is_ending = True
+        _is_ending, start = True, time.monotonic()
         end_workers()
         _raise_until_caught(SystemExit(128 + number))
 

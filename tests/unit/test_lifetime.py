@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import publishing
+from artifact_inspector.compiling.ask import process as compiling_process
+from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.publishing import remove_stale_staging, staging_directory
 from artifact_inspector.files import scratch
 from artifact_inspector.files.scratch import machine_name, remove_stale, scratch_directory
@@ -173,6 +175,43 @@ with Unwound():
     assert b"Exception ignored" not in done.stderr
     assert done.returncode in (128 + number, -number)
     assert (tmp_path / "unwound").exists()
+
+
+@pytest.mark.parametrize(("pause", "ends_at_once"), [(0.1, False), (1.3, True)])
+def test_a_second_signal_interrupts_no_cleaning_up_but_ends_a_stuck_one(pause: float, ends_at_once: bool) -> None:
+    """`timeout` signals a program and then its group: an exception in `Popen.wait` would leave its lock locked."""
+    program = """
+import os, signal, sys, time
+from artifact_inspector.files.lifetime import end_on_signals
+end_on_signals()
+try:
+    print("runs", flush=True)
+    time.sleep(30)
+finally:
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    print("cleaned up", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        process.send_signal(signal.SIGTERM)
+        time.sleep(pause)
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == ("" if ends_at_once else "cleaned up\n")
+        assert process.wait(10) == 128 + signal.SIGTERM
+
+
+def test_a_compiling_process_ends_although_a_signal_has_kept_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling_process, "_ENDING_SECONDS", 0.2)
+    start = time.monotonic()
+    reads = Interpreter([sys.executable, "-c", "import sys; sys.stdin.read()"], {}, "3.9.0")
+    with compiling_process._start_worker(reads) as (worker, _):
+        worker._waitpid_lock.acquire()  # type: ignore[attr-defined]
+    assert time.monotonic() - start < 5
+    worker._waitpid_lock.release()  # type: ignore[attr-defined]
+    assert worker.wait(5) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.long

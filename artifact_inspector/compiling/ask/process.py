@@ -237,13 +237,15 @@ def _start_worker(interpreter: Interpreter) -> Iterator[_Worker]:
             process = subprocess.Popen([*interpreter.command], env=variables, text=True, **pipes)
         except OSError as error:
             raise CompileError(f"{interpreter.command[0]} cannot be started: {error.strerror}.") from error
-        with process:
-            try:
-                yield process, errors
-            finally:
-                process.terminate()
-                assert process.stdout is not None
-                process.stdout.close()  # a process that writes into a full pipe would never end
-                with suppress(subprocess.TimeoutExpired):
+        try:
+            yield process, errors
+        finally:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdout.close()  # a process that writes into a full pipe would never end
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            for end in (process.terminate, process.kill):
+                end()
+                with suppress(subprocess.TimeoutExpired):  # no wait without a limit: a signal may have kept its lock
                     process.wait(_ENDING_SECONDS)
-                process.kill()
