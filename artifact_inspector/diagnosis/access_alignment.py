@@ -35,7 +35,7 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
     if alignment <= width < most:
         requested = sum(traffic.requested_sectors.get(step.index, 0) for step in steps)
         distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
-        if requested >= _SLIDES * max(1, distinct):
+        if 0 < _SLIDES * distinct <= requested:
             return None
         gaps = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
         return _APART.format(min(gaps)) if gaps else _PAD.format(alignment, most)
@@ -49,7 +49,8 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
     if promised:
         return f"{', '.join(promised)} must be known to be a multiple of {MAX_BYTES} (tl.multiple_of)"
     texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
-    return texts[0] if texts else _MARK
+    is_of_layout = any(cause.reason is NarrowReason.LAYOUT for cause in causes)
+    return texts[0] if texts else None if is_of_layout else _MARK
 
 
 def find_alignment(model: LaunchModel, steps: Iterable[ProgramStep], width: int) -> int:

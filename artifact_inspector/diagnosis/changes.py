@@ -134,6 +134,8 @@ def _changes_for(
 ) -> Iterator[Change]:
     if kind in _DEEPER:
         yield from _stages(options, 4)
+    if kind is CauseKind.OCCUPANCY:
+        yield from _stages(options, 0)
     if kind in _SMALLER:
         # idle multiprocessors need several times the CTAs
         for factor in (0.25, 0.5) if kind is CauseKind.IDLE_MULTIPROCESSORS else (0.5, 0.25):
@@ -149,7 +151,8 @@ def _changes_for(
 def _stages(options: Mapping[str, Any], more: int) -> Iterator[Change]:
     stages = options.get("num_stages")
     if isinstance(stages, int):
-        for count in (*range(stages + 1, min(stages + more, _MOST_STAGES) + 1), *([stages - 1] if stages > 1 else [])):
+        fewer = dict.fromkeys((stages - 1, 1)) if stages > 1 else ()
+        for count in (*range(stages + 1, min(stages + more, _MOST_STAGES) + 1), *fewer):
             yield {"num_stages": count}
 
 

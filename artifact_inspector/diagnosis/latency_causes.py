@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses, without_work
+from artifact_inspector.diagnosis.memory_causes import LEAST_COPY
 from artifact_inspector.diagnosis.source_operations import SourceOperations
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
@@ -50,9 +51,11 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
             weight = share / 2  # Triton pipelines no such loop by default, and other warps may hide it
         elif share is not None and not model.is_amd:
             weight = share = _share_of_copies(model, loads)
-        reason = (
-            "the loop is not pipelined: every iteration waits for its own loads; raise num_stages (tl.range has it too)"
-        )
+        width = model.bytes_per_lane([step for step in loads if step.source_place == line])
+        remedy = "raise num_stages" if model.operations.multiplies_at(line) else "set num_stages in tl.range"
+        if 0 < width < LEAST_COPY and not model.is_amd:
+            remedy = f"asynchronous copies take {LEAST_COPY} B of a thread at least, and it loads {width:.3g}"
+        reason = f"the loop is not pipelined: every iteration waits for its own loads; {remedy}"
         yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
 
 

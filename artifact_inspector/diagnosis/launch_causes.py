@@ -12,6 +12,7 @@ from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, without_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.ranking import LAUNCH_TERM
+from artifact_inspector.model import Resource
 
 SMALL_MICROSECONDS = 2.0
 """Predicted time below which starting the kernel takes longer than running it: an empty kernel takes about that."""
@@ -135,5 +136,7 @@ def _occupancy(model: LaunchModel, time: TimeModel) -> Iterator[Attribution]:
     names = [resource.value for resource in occupancy.limited_by]
     verb = "allow" if len(names) > 1 or names[:1] == ["registers"] else "allows"
     warps = f"{occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}"
-    reason = f"{' and '.join(names)} {verb} {warps}; use smaller tiles"
+    is_staged = model.sample.loaded.artifact.metadata.get("num_stages") not in (None, 0, 1)
+    fewer = " or fewer stages" if is_staged and Resource.SHARED in occupancy.limited_by else ""
+    reason = f"{' and '.join(names)} {verb} {warps}; use smaller tiles{fewer}"
     yield Attribution(CauseKind.OCCUPANCY, None, share, share, reason)

@@ -172,6 +172,11 @@ class LaunchModel:
             step.source_place in self.unrolled_lines and step.index in self.visits
         )
 
+    def bytes_per_lane(self, steps: Sequence[ProgramStep]) -> float:
+        """Bytes of a thread at a time, on average over accesses to global memory; 0 without any."""
+        lanes = sum(self.traffic.active_lanes.get(step.index, 0) for step in steps)
+        return sum(self.counters.bytes_requested[step.index] for step in steps) / lanes if lanes else 0.0
+
     def share_without_latency(self, **options: Any) -> float | None:
         """Share of the time that is saved if loads of loops had no latency beyond the transfer of their bytes."""
         loads = [step for step in self.steps if step.kind in ("global_load", "copy", "tensor_load")]

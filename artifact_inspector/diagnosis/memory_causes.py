@@ -86,9 +86,8 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
     for line, steps in group_by_line(model, lambda step: step.kind in (*_READS, "global_store")).items():
         excess = _sector_excess(model, steps)
         if excess < (LEAST_LINE_EXCESS if model.is_amd else LEAST_EXCESS):
-            width = _bytes_per_lane(model, steps)
-            is_operand = model.operations.multiplies_at(line) and not model.is_amd
-            if is_operand and 0 < width < LEAST_COPY <= width * _elements_per_thread(model, line):
+            width = model.bytes_per_lane(steps)
+            if not model.is_amd and 0 < width < LEAST_COPY <= width * _elements_per_thread(model, line):
                 yield from _attribute_narrow(model, line, steps, width)
             continue
         if _shares_sectors(model, steps):
@@ -126,7 +125,7 @@ def _shares_sectors(model: LaunchModel, steps: Sequence[ProgramStep]) -> bool:
 
 def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep]) -> Iterator[Attribution]:
     """Accesses that use their sectors together: each one to many lines, or to few bytes of each thread."""
-    size, width = _total(model.counters.bytes_requested, steps), _bytes_per_lane(model, steps)
+    size, width = _total(model.counters.bytes_requested, steps), model.bytes_per_lane(steps)
     excess = sum(model.traffic.requested_lines.get(step.index, 0) for step in steps) * LINE / max(1, size)
     # the widest access of each thread explains some of the excess
     least = max(LEAST_LINE_EXCESS, LEAST_EXCESS * WIDEST_ACCESS / max(1.0, width))
@@ -135,11 +134,6 @@ def _access_in_pieces(model: LaunchModel, line: str, steps: Sequence[ProgramStep
         return
     if width < WIDEST_ACCESS:
         yield from _attribute_narrow(model, line, steps, width)
-
-
-def _bytes_per_lane(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:
-    lanes = sum(model.traffic.active_lanes.get(step.index, 0) for step in steps)
-    return _total(model.counters.bytes_requested, steps) / lanes if lanes else 0.0
 
 
 def _elements_per_thread(model: LaunchModel, line: str) -> float:
@@ -247,6 +241,7 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
     repeating = [step for step in steps if not model.traffic.new_sectors.get(step.index)]
     remedy = "let CTAs that share it run together (order of the grid, GROUP_M)"
     if repeating and model.traffic.sectors_read[name] * scale < LEAST_EXCESS * needed[name]:
+        repeating.sort(key=lambda step: -model.traffic.requested_sectors.get(step.index, 0))
         steps, remedy = repeating, "each CTA reads it again after the L2 has dropped it; read it in one pass"
     elif again[name] < LEAST_EXCESS:
         return

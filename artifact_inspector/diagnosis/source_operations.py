@@ -294,8 +294,8 @@ def _stored_operands(function: Function) -> Iterator[str]:
         line = _line_of(instruction)
         if instruction.opcode != "ttg.local_alloc" or loaded.isdisjoint(results) or flow.loop_at(index) is None:
             continue
-        origins = {one.opcode for one in values.definitions(reads, _PASSES_VALUES)}
-        if origins and line is not None and origins.isdisjoint(("tt.load", "ttg.local_load")):
+        origins = {one.kind for one in values.definitions(reads, _PASSES_VALUES)}
+        if origins and line is not None and origins.isdisjoint((EventKind.GLOBAL_LOAD, EventKind.SHARED_LOAD)):
             yield line
 
 

@@ -37,6 +37,11 @@ def test_a_drained_pipeline_gets_stages_first() -> None:
     assert changes[:4] == [{"num_stages": count} for count in (3, 4, 5, 6)]
 
 
+def test_a_low_occupancy_gets_fewer_stages_first() -> None:
+    changes = propose_changes([CauseKind.OCCUPANCY], {"num_warps": 8, "num_stages": 4}, {"BLOCK": 128}, 64)
+    assert changes[:2] == [{"num_stages": 3}, {"num_stages": 1}]
+
+
 def test_registers_that_limit_the_occupancy_get_a_limit_on_nvidia() -> None:
     limits = [{"maxnreg": 128}, {"maxnreg": 64}]
     on_nvidia, on_amd = (propose_changes([CauseKind.OCCUPANCY], {"num_warps": 4}, {}, size) for size in (32, 64))

@@ -24,6 +24,7 @@ def test_the_widest_accesses_are_not_narrow(width: int, count: int, monkeypatch:
     steps: Any = [SimpleNamespace(index=0)]
     model: Any = SimpleNamespace(
         counters=SimpleNamespace(bytes_requested=[64 * width]),
+        bytes_per_lane=lambda _: width,
         traffic=SimpleNamespace(active_lanes={0: 64}, requested_lines={0: 64 if width == 16 else 8}),
         is_amd=width == 16,
         chasing_lines=(),
@@ -38,6 +39,7 @@ def test_lanes_with_a_cache_line_each_are_uncoalesced(monkeypatch: pytest.Monkey
     monkeypatch.setattr(memory_causes, "attribute_repair", report)
     model: Any = SimpleNamespace(
         counters=SimpleNamespace(bytes_requested=[32 * 4]),
+        bytes_per_lane=lambda _: 4,
         traffic=SimpleNamespace(active_lanes={0: 32}, requested_lines={0: 32}),
         is_amd=False,
         chasing_lines=(),
@@ -161,3 +163,6 @@ def test_a_hint_holds_in_every_iteration(
     assert promised == (
         remedy and remedy.replace("n must be known to be", "n is 1000: make it").replace(" (tl.multiple_of)", "")
     )
+    layout = NarrowCause(NarrowReason.LAYOUT, 8, "#mma", 3)
+    monkeypatch.setattr(access_alignment, "_causes_at", lambda model, line, *, stores: [layout])
+    assert "mark" not in (access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16) or "")

@@ -201,13 +201,13 @@ def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
     if load.is_conditional:
         message = f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined"
         return PipelineCause(message, at)
-    if not load.levels:
+    if not load.levels and loop.loop_num_stages is None:
         # Triton, AssignLatencies.cpp: only the operands A and B of a dot count, not the accumulator.
         message = f"{load.label} feeds no operand A or B of a dot in the loop"
-        return PipelineCause(message, at) if loop.loop_num_stages is None else None
+        return PipelineCause(message, at)
     if len(load.levels) > 1:
         return PipelineCause(f"{load.label} feeds dots both directly and through loads that it addresses", at)
-    level = min(load.levels)
+    level = min(load.levels, default=0)
     if stages is not None and level and level >= stages - 1:
         message = f"{load.label} addresses loads of a dot, and num_stages {stages} has no stage for it"
         return PipelineCause(message, at)
