@@ -19,6 +19,7 @@ from artifact_inspector.comparison.pair_price import (
     DEVICE_READS,
     INSTRUCTIONS,
     LEAST_CHANGE,
+    MINOR,
     WAVEFRONTS,
     LaunchWork,
     LineConflicts,
@@ -174,7 +175,10 @@ def _compare_work(old: LaunchModel, new: LaunchModel) -> tuple[LaunchWork, ...]:
         for count in counts:
             del count[WAVEFRONTS], count[INSTRUCTIONS]
     rows = [LaunchWork(name, *(side[name] for side in counts)) for name in dict.fromkeys(chain(*counts))]
-    return tuple(sorted((row for row in rows if row.factor >= LEAST_CHANGE), key=lambda row: -row.factor))
+    sectors = max(sum(count for name, count in side.items() if name.startswith("sectors")) for side in counts)
+    rows = [one for one in rows if not one.amount.startswith("sectors") or abs(one.right - one.left) > MINOR * sectors]
+    factors = {row: max(row.ratio, 1 / row.ratio) for row in rows}
+    return tuple(sorted((row for row in rows if factors[row] >= LEAST_CHANGE), key=lambda row: -factors[row]))
 
 
 def _count_work(model: LaunchModel) -> Counter[str]:

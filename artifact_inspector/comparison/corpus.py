@@ -130,9 +130,22 @@ class Change:
 
     @property
     def headline(self) -> Headline | None:
-        """The decisive fact of the change's direction; the decisive fact of all if none has it; None without one."""
+        """The decisive fact of the change's direction; the decisive fact of all if none has it; None without one.
+
+        A fact of less than a pipeline or matrix unit gives way to the one that explains most of the predicted time.
+        """
         first = self.headlines[0] if self.headlines else None
-        return next((headline for headline in self.headlines if headline.fact.direction is self.direction), first)
+        of_direction = next((one for one in self.headlines if one.fact.direction is self.direction), first)
+        ratio = None if self.price is None else self.price.ratio
+        if of_direction is None or ratio is None or not _is_small(of_direction, ratio):
+            return of_direction
+        priced = [fact for fact in self.facts if fact.direction is self.direction and _explains(fact.price, ratio)]
+        most = max(priced, key=lambda fact: abs(math.log(fact.price or 1)), default=None)
+        return of_direction if most is None else self._headline_of(most)
+
+    def _headline_of(self, fact: FactPair) -> Headline:
+        plain = Headline(fact, describe_decisive(fact, self.facts, fact.region), None, "", "")
+        return next((one for one in self.headlines if one.fact.key == fact.key), plain)
 
     @property
     def sentence(self) -> str:
@@ -142,12 +155,16 @@ class Change:
         if price is None or price.ratio is None:
             return "" if headline is None else headline.describe(lead)
         conflicts = price.decisive_conflicts
-        if conflicts is not None and (headline is None or not _is_most(headline, price.ratio)):
+        if conflicts is not None and (headline is None or not _explains(headline.fact.price, price.ratio)):
             change = f"bank conflicts per warp and trip {conflicts.left:g} → {conflicts.right:g}, at {conflicts.source}"
             return f"{lead}{change}."
+        amount = price.decisive_work
         if headline is not None and headline.fact.direction is direction:
+            if amount is not None and _is_small(headline, price.ratio) and _explains(amount.ratio, price.ratio):
+                fact = headline.fact._replace(price=None)
+                headline = headline._replace(fact=fact, phrase=str(amount), source=None, reason="")
             return headline.describe(lead, price.ratio)
-        work = "" if price.decisive_work is None else f": {price.decisive_work}"
+        work = "" if amount is None else f": {amount}"
         lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{work}"
         if headline is not None:
             if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
@@ -174,9 +191,7 @@ class Change:
         ]
         if not failing:
             return None
-        by_key = {headline.fact.key: headline for headline in self.headlines}
-        plain = Headline(failing[0], describe_decisive(failing[0], self.facts, failing[0].region), None, "", "")
-        return by_key.get(failing[0].key, plain)
+        return self._headline_of(failing[0])
 
     def describe_failure(self, gates: Collection[str], *, is_strict: bool = True) -> str:
         """What fails, as a sentence with its cause; empty if only the text of the code does."""
@@ -216,9 +231,14 @@ class Change:
         return (1 + degrees.index(self.degree),)
 
 
-def _is_most(headline: Headline, ratio: float) -> bool:
-    """Whether the price of a fact is most of the ratio."""
-    return 2 * abs(math.log(headline.fact.price or 1)) > abs(math.log(ratio))
+def _is_small(headline: Headline, ratio: float) -> bool:
+    """Whether a fact is less than a pipeline or matrix unit, and its price is not most of a ratio of times."""
+    return rank_of(headline.fact) >= Consequence.ACCESS.rank and not _explains(headline.fact.price, ratio)
+
+
+def _explains(factor: float | None, ratio: float) -> bool:
+    """Whether a factor has the direction of a ratio of times, and is most of it."""
+    return bool(factor) and ratio != 1 and 2 * math.log(factor or 1) / math.log(ratio) > 1
 
 
 class Sides(NamedTuple):

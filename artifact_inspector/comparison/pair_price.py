@@ -17,13 +17,16 @@ MAX_LINES = 3
 """Most lines with bank conflicts in the sentence, and most amounts of work."""
 LEAST_CHANGE = 1.1
 """Factor from which an amount of work counts as changed."""
+MINOR = 0.05
+"""Share of all sectors up to which a change of those of one tensor does not count."""
 DEVICE_READS, WAVEFRONTS, INSTRUCTIONS = (
     "bytes read from device memory", "wavefronts of shared memory", "warp instructions",
 )  # fmt: skip
 _WORK_OF_UNIT = {
     "dram": (DEVICE_READS,), "l2": ("sectors",), "fabric": ("sectors",), "lsu": (WAVEFRONTS, "sectors"),
+    **dict.fromkeys(("issue", "alu", "fma", "xu", "double"), (INSTRUCTIONS,)),
 }  # fmt: skip
-"""Unit → what keeps it busy; others execute instructions."""
+"""Unit → what keeps it busy; a latency has no such amount."""
 
 
 class LineConflicts(NamedTuple):
@@ -43,9 +46,9 @@ class LaunchWork(NamedTuple):
     right: float
 
     @property
-    def factor(self) -> float:
-        """The larger amount ÷ the smaller one."""
-        return max(self.left, self.right, 1.0) / max(1.0, min(self.left, self.right))
+    def ratio(self) -> float:
+        """That of the right kernel ÷ that of the left."""
+        return max(1.0, self.right) / max(1.0, self.left)
 
     def __str__(self) -> str:
         """`warp instructions 74.6M → 54.7M`."""
@@ -116,9 +119,9 @@ class PairPrice:
         """What the unit that bounds the slower kernel does less, or more; None if that does not explain the time."""
         is_worse = self.direction is Sign.WORSE
         unit = self.right_bottleneck if is_worse else self.left_bottleneck
-        amounts = _WORK_OF_UNIT.get(unit or "", (INSTRUCTIONS,))
+        amounts = _WORK_OF_UNIT.get(unit or "", ())
         fitting = (one for one in self.work if one.amount.startswith(amounts) and (one.right > one.left) is is_worse)
-        return None if self.direction in (None, Sign.NEUTRAL) else next(fitting, None)
+        return None if not amounts or self.direction in (None, Sign.NEUTRAL) else next(fitting, None)
 
     @property
     def sentence(self) -> str:
