@@ -48,6 +48,7 @@ _TF32_GAIN = 8
 def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
     """The causes in instructions of loops, and in dots."""
     yield from _dots(model)
+    yield from _unused_random(model)
     yield from _small_tile(model)
     yield from _masks(model)
     operations = model.operations
@@ -103,6 +104,13 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             is_usual = line not in operations.converts_bytes
             yield replace(of_line, weight=of_line.weight * _USUAL_CONVERSION) if is_usual else of_line
     yield from _indices_outside_loops(model)
+
+
+def _unused_random(model: LaunchModel) -> Iterator[Attribution]:
+    for line, used in model.operations.unused_random.items():
+        steps = [step for step in model.steps if step.source_place == line and step.kind not in MEMORY]
+        reason = f"of four random numbers that Philox computes, {used} is used; tl.rand4x and tl.randn4x return all"
+        yield attribute(model, CauseKind.UNUSED_RANDOM, line, steps, reason.replace("2 is", "2 are"), left=used / 4)
 
 
 def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:

@@ -30,6 +30,7 @@ class CauseKind(Enum):
     REDUCTION_PER_TRIP = "reduction-per-trip"
     BARRIER_PER_TRIP = "barrier-per-trip"
     DIVISION = "division"
+    UNUSED_RANDOM = "unused-random"
     INT64 = "int64"
     TYPE_CONVERSION = "type-conversion"
     LAYOUT_CONVERSION = "layout-conversion"
@@ -69,7 +70,7 @@ _GENERIC = frozenset(
 _PRIORITY = (
     CauseKind.SMALL_LAUNCH, CauseKind.REPEATED_WORK, CauseKind.FP32_DOT, CauseKind.WIDE_DOT, CauseKind.COMPARE_AND_SWAP,
     CauseKind.ATOMIC_CONTENTION, CauseKind.SPILLS, CauseKind.EXCESS_THREADS, CauseKind.DEPENDENT_LOADS,
-    CauseKind.INVARIANT_LOAD, CauseKind.REDUNDANT_LOAD, CauseKind.INT64, CauseKind.DIVISION,
+    CauseKind.INVARIANT_LOAD, CauseKind.REDUNDANT_LOAD, CauseKind.INT64, CauseKind.DIVISION, CauseKind.UNUSED_RANDOM,
     CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION, CauseKind.SMALL_TILE, CauseKind.UNCOALESCED,
     CauseKind.BANK_CONFLICTS,
     CauseKind.IDLE_MULTIPROCESSORS, CauseKind.BARRIER_PER_TRIP, CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP,

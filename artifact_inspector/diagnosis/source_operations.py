@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +40,8 @@ _SLOW_ON_64_BITS = (
 )  # fmt: skip
 """Several instructions each, unlike the sums and masks of addresses."""
 DOTS = ("tt.dot", "tt.dot_scaled")
+_PHILOX_PRODUCTS = 20
+"""High products of a Philox generator: two in each of ten rounds, without those that no used number needs."""
 _PASSES_VALUES = ("tt.reshape", "tt.trans", "ttg.convert_layout", *_WIDENS)
 _REDUCTIONS = ("tt.reduce", "tt.scan")
 
@@ -58,6 +60,8 @@ class SourceOperations:
     """Lines that multiply, divide, shift or compare 64-bit integers per element, or convert them to floats."""
     chained_loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Line of a load → lines of the loads that its address depends on."""
+    unused_random: Mapping[str, int] = field(default_factory=dict)
+    """Line that uses fewer than the four random numbers of a Philox generator → the used ones: one of `tl.rand`."""
     divides: frozenset[str] = frozenset()
     """Lines that divide integers by a number that is no constant."""
     dot_tile: tuple[int, int, int] | None = None
@@ -129,6 +133,7 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         stores_operand=stores_operand,
         wide_integers=frozenset(_wide_integer_lines(function, module)),
         chained_loads=_chained_loads(values),
+        unused_random=_unused_random(function),
         divides=frozenset(_dividing_lines(values)),
         dot_tile=_dot_tile(function, module),
         grows_tile=_grows_tile(function),
@@ -143,6 +148,15 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         most_elements=_most_elements(function, module),
         partitions_storing=partitions_storing,
     )
+
+
+def _unused_random(function: Function) -> dict[str, int]:
+    """Each uniform number is a converted integer; randint converts none, and is left out."""
+    opcodes = Counter((_line_of(one), one.opcode) for one in function.instructions)
+    products = {line: count for (line, opcode), count in opcodes.items() if opcode == "tt.mulhiui" and line}
+    generators = {line: round(count / _PHILOX_PRODUCTS) for line, count in products.items()}
+    used = {line: opcodes[line, "arith.sitofp"] / count for line, count in generators.items() if count}
+    return {line: int(count) for line, count in used.items() if count in (1, 2)}
 
 
 def _kernel_function(module: Module, name: str) -> Function:

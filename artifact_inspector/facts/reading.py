@@ -60,12 +60,13 @@ class MemberProblems:
     def __init__(self) -> None:
         """Without any problem."""
         self._by_member: dict[tuple[str, Stage | None], list[Problem]] = {}
-        self._open: list[list[Problem]] = []
+        self.open: list[list[Problem]] = []
+        """Those of each member that is being computed; `end` keeps the last."""
 
     @property
     def current(self) -> list[Problem]:
         """Problems of the member that is being computed, to be added to."""
-        return self._open[-1]
+        return self.open[-1]
 
     @property
     def in_order(self) -> tuple[Problem, ...]:
@@ -79,15 +80,10 @@ class MemberProblems:
         keys = sorted(self._by_member, key=stage_rank)
         return tuple(dict.fromkeys(problem for key in keys for problem in self._by_member[key]))
 
-    def begin(self) -> list[Problem]:
-        """The problems of a member that is computed from here on; `end` keeps them."""
-        self._open.append([])
-        return self._open[-1]
-
     def end(self, name: str, stage: Stage | None) -> None:
         """Keep the problems of the member, in place of those of an earlier computation."""
         self._by_member.pop((name, stage), None)
-        if problems := self._open.pop():
+        if problems := self.open.pop():
             self._by_member[name, stage] = problems
 
 
@@ -152,7 +148,8 @@ class computed(Generic[Value]):  # noqa: N801 - used as a decorator, as `propert
         return value  # type: ignore[no-any-return]
 
     def _run(self, reading: Reading) -> object:
-        problems = reading.log.begin()
+        problems: list[Problem] = []
+        reading.log.open.append(problems)
         try:
             return self._compute(reading, problems)
         except Unavailable:

@@ -207,7 +207,7 @@ def test_a_diagnosis_beyond_the_budget_decides_nothing(tmp_path: Path, monkeypat
     """`advise` stops after `--budget`, else after the default budget."""
     words = ("advise", str(SOFTMAX), "softmax", "--launch", launches(tmp_path, 3), "--json")
     complete = json.loads(run(*words, "--budget", "0").stdout)["kernels"]
-    assert [len(row["causes"]) for row in complete] == [1, 1, 1]
+    assert [len(row["causes"]) for row in complete] == [2, 2, 2]
     monkeypatch.setenv(DEFAULT, "0")
     (row,) = json.loads(run(*words, "--budget", "0").stdout)["kernels"]
     assert row["summary"] == "Not decided: the budget of 0 s of processor time is spent; --budget raises it."
