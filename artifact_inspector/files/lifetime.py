@@ -145,7 +145,7 @@ def kill_with_parent(parent: int) -> None:
 def end_on_signals() -> None:
     """Unwind on SIGINT, SIGTERM and SIGHUP, so that temporary directories are removed; workers end at once.
 
-    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once, as does one that gets a second signal
+    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once; so does one that gets another signal
     while it unwinds: an exception in the middle of cleaning up could leave a lock locked.
     """
     start = 0.0
