@@ -145,8 +145,8 @@ def kill_with_parent(parent: int) -> None:
 def end_on_signals() -> None:
     """Unwind on SIGINT, SIGTERM and SIGHUP, so that temporary directories are removed; workers end at once.
 
-    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once; so does one that gets another signal
-    while it unwinds: an exception in the middle of cleaning up could leave a lock locked.
+    A signal that is ignored (`nohup`) stays ignored. Forked processes exit at once, and so does one that gets another
+    signal while it unwinds: an exception in the middle of cleaning up could leave a lock locked.
     """
     start = 0.0
     numbers = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
