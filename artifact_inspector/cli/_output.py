@@ -61,8 +61,8 @@ def output_to(file: Path | None) -> Iterator[None]:
 
 
 def notice(sentence: str) -> None:
-    """Announce a slow step on standard error before it starts."""
-    write_line(f"{sentence} …", sys.stderr)
+    """Write a sentence beside the report, on standard error."""
+    write_line(sentence, sys.stderr)
 
 
 def write_line(sentence: str, stream: TextIO) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
+from artifact_inspector.cli import rank
 from artifact_inspector.execution.simulation import _float_argument
+from artifact_inspector.files.cache import open_cache
 
 SOFTMAX = Path(__file__).parent.parent / "oracle" / "counters" / "softmax"
 ROWS, COLUMNS = 8, 1000
@@ -207,3 +210,14 @@ def test_types_that_are_cut_off_are_taken_for_unknown(tmp_path: Path) -> None:
 )
 def test_a_number_of_two_bytes_is_handed_over_as_its_bits(given: float, kind: str, bits: float) -> None:
     assert _float_argument(given, kind) == bits
+
+
+@pytest.mark.parametrize("shared", [1 << 20, 1024])
+def test_a_ranking_says_which_kernels_are_too_large(shared: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A grid helps no kernel that needs more shared memory than its GPU has."""
+    (entry,) = open_cache(FIXTURES / "3.6.0" / "sm_90" / "softmax").entries
+    large = replace(entry, directory="other", shared_bytes=shared)
+    rank._report_unlaunched([entry, large], [entry])
+    said = capsys.readouterr().err
+    assert ("(1 need more shared memory than a CTA may have)" in said) is (shared > 1024)
+    assert said.endswith(" Give --grid.\n") is (shared == 1024)

@@ -496,7 +496,7 @@ def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_pa
     )
     (run,) = capture_program(command, ["sm_89"], tmp_path / "out")
     (kernel,) = run.kernels
-    assert re.fullmatch(r"needs \d{6} of shared memory, and the GPU has 101376", kernel.shortage)
+    assert re.fullmatch(r"needs \d{6} B of shared memory, and the GPU has 101376", kernel.shortage)
     assert kernel.directory.is_dir()
     assert [launch.count for launch in kernel.launches] == [1]
 

@@ -287,7 +287,8 @@ class TritonStandIn:
                 original(kernel)
             except OutOfResources as error:
                 target = str(from_gpu_target(kernel.metadata.target))
-                shortage = f"needs {error.required} of {error.name}, and the GPU has {error.limit}"
+                unit = " B" if error.name == "shared memory" else ""
+                shortage = f"needs {error.required}{unit} of {error.name}, and the GPU has {error.limit}"
                 self.recorder.write_event("shortage", kernel=kernel.hash, target=target, message=shortage)
                 if self._is_benchmarking:
                     raise  # the autotuner tries another configuration
