@@ -339,6 +339,8 @@ class RegressReport:
         listed = [
             outcome for outcome in regressions.outcomes if self.show_all or outcome.change.direction is not Sign.NEUTRAL
         ]
+        if listed and all(outcome.change.price is None for outcome in listed):
+            yield Text("Judged by facts, not by predicted times: --prices adds them.", "dim", overflow="fold")
         forms = [Compiled(outcome.change.right.artifact, outcome.change.right.program) for outcome in listed]
         labels = label_forms(forms, find_varying(form.artifact for form in forms))
         labelled = zip(listed, labels, strict=True)
