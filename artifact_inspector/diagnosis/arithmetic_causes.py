@@ -97,10 +97,12 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             yield attribute(model, CauseKind.DIVISION, line, integer, reason)
         elif operations.has(line, *CONVERSIONS) and not operations.has(line, *DOTS):
             reason = "every iteration converts element types; convert once, or compute with the loaded type"
-            others = (*exchange, *wide)
-            converting = [step for step in integer if step not in others and not is_float_arithmetic(step)]
+            if is_double := line in operations.converts_doubles:
+                reason = "every iteration converts to fp64 or back; compute in fp32"
+            of_integers = [step for step in integer if step not in (*exchange, *wide)]
+            converting = [step for step in of_integers if is_double or not is_float_arithmetic(step)]
             of_line = attribute(model, CauseKind.TYPE_CONVERSION, line, converting, reason)
-            of_line = of_line if line in operations.converts_doubles else replace(of_line, issued=0.0)
+            of_line = of_line if is_double else replace(of_line, issued=0.0)
             is_usual = line not in operations.converts_bytes
             yield replace(of_line, weight=of_line.weight * _USUAL_CONVERSION) if is_usual else of_line
     yield from _indices_outside_loops(model)

@@ -114,9 +114,9 @@ def _share_of(model: LaunchModel, sample: LaunchSample, released: frozenset[int]
 
 def join_lines(model: LaunchModel, attributions: Iterable[Attribution]) -> list[Attribution]:
     """One attribution for each kind, at its most expensive line, with the share of all its lines."""
-    by_kind: defaultdict[CauseKind, list[Attribution]] = defaultdict(list)
+    by_kind: defaultdict[tuple[CauseKind, bool], list[Attribution]] = defaultdict(list)
     for one in attributions:
-        by_kind[one.kind].append(one)
+        by_kind[one.kind, one.line in model.operations.converts_doubles].append(one)
     joined = []
     for group in by_kind.values():
         group.sort(key=lambda one: -one.weight)

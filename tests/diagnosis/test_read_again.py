@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import KernelRequest, compile_kernels
+from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
+from artifact_inspector.diagnosis.attribution import join_lines
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
@@ -39,10 +41,15 @@ FIRST_PASS, SECOND_PASS = "centre.py:10", "centre.py:14"
 
 
 def model_centre(
-    directory: Path, element: str, rows: int, columns: int, fetched: Callable[..., Mapping[str, float]] | None = None
+    directory: Path,
+    element: str,
+    rows: int,
+    columns: int,
+    fetched: Callable[..., Mapping[str, float]] | None = None,
+    kernel: str = KERNEL,
 ) -> LaunchModel:
     """The model of a launch on sm_90."""
-    (directory / "centre.py").write_text(KERNEL)
+    (directory / "centre.py").write_text(kernel)
     count = "i32:16" if columns % 16 == 0 else "i32"
     types = {"x_ptr": f"*{element}:16", "y_ptr": f"*{element}:16", "COLS": count}
     request = KernelRequest(f"{directory}/centre.py:centre", types, {"BLOCK": 2048}, {"num_warps": 8})
@@ -83,6 +90,21 @@ def test_rows_of_an_odd_number_of_halves_are_to_be_padded(tmp_path: Path, column
         "asynchronous copies take 4 B of a thread at least, and it loads 2" if narrow else "set num_stages in tl.range"
     )
     assert [reason.partition("; ")[2] for reason in serial] == [remedy]
+
+
+@pytest.mark.long
+def test_fp64_in_a_loop_is_named_at_its_own_line(tmp_path: Path) -> None:
+    """Beside a line that converts halves, as most kernels do: one sentence for both would be false of one."""
+    kernel = KERNEL.replace(
+        "cols < COLS)\n        tl", "cols < COLS)\n        x = (x.to(tl.float64) * 1.1).to(tl.float32)\n        tl"
+    )
+    model = model_centre(tmp_path, "bf16", 512, 16384, lambda *_: {}, kernel)
+    found = [cause for cause in find_arithmetic_causes(model) if cause.kind is CauseKind.TYPE_CONVERSION]
+    joined = {cause.line: (cause.reason, cause.more_lines) for cause in join_lines(model, found)}
+    reason, more_lines = joined["centre.py:15"]
+    assert reason == "every iteration converts to fp64 or back; compute in fp32"
+    assert more_lines == ()
+    assert all("fp64" not in reason for line, (reason, _) in joined.items() if line != "centre.py:15")
 
 
 @pytest.mark.long
