@@ -158,6 +158,12 @@ def value(machine: Machine, name: str) -> object:
         ("MOV R0, 0x4\nR2P PR, R0, 0x6\nSEL R1, 0x1, 0x2, P2", 1),
         ("MOV R0, 0x5\nUMOV UR4, 0x3\nR2UR UR5, R0\nUIADD3 UR4, UR4, UR5, URZ\nMOV R1, UR4", 8),
         ("MOV R0, 0x5\nSTL [R9+0x8], R0\nLDL R1, [R9+0x8]", 5),
+        ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x8]", 0x81),
+        ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x9]", 0x98),
+        ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U16 R1, [R9+0xa]", 0xFEDC),
+        ("MOV R0, 0x7f38b4\nF2FP.F16.E4M3.UNPACK_B R1, R0", 0x3C00BA00),  # 1 and -0.75
+        ("MOV R0, 0xc438b400\nF2FP.F16.E4M3.UNPACK_B R1, R0.H1", 0xC2003C00),  # -3 and 1
+        ("MOV R0, 0xc23c\nF2FP.F16.E5M2.UNPACK_B R1, R0", 0xC2003C00),
         ("S2R R0, SR_CTAID.X\nIADD3 R1, R0, 0x1, RZ", 1),
     ],
 )  # fmt: skip
@@ -165,6 +171,16 @@ def test_an_instruction_computes_what_hardware_does(code: str, expected: int) ->
     machine, _, ended = run("MOV R9, 0x100\n" + code)
     assert not ended
     assert value(machine, "R1") == expected
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_word_of_which_a_byte_is_stored_is_unknown(at: int) -> None:
+    code = (
+        f"MOV R9, 0x100\nMOV R0, 0xfedc9881\nSTL.64 [R9], R0\nSTL.U8 [R9+{at:#x}], R0\nLDL R1, [R9]\nLDL R2, [R9+0x4]"
+    )
+    machine, _, _ = run(code.replace("STL.64", "MOV R1, R0\nSTL.64"))
+    assert isinstance(machine.read_register("R1"), UnknownValue)
+    assert machine.read_register("R2") == 0xFEDC9881
 
 
 def test_doubles_are_rounded_once_and_at_random_to_a_neighbour() -> None:

@@ -455,6 +455,12 @@ def test_a_truncated_function_is_kept_as_far_as_it_goes_and_named() -> None:
     assert module.problems == ("line 2: function k is not closed: the file is truncated",)
 
 
+def test_a_module_that_is_not_closed_is_named_and_one_that_is_closed_is_whole() -> None:
+    assert read(WHOLE).problems == ()
+    assert read(WHOLE[:-2]).problems == ("line 1: the module is not closed: the file is truncated",)
+    assert read("module {}\n" + WHOLE).problems == ()
+
+
 def test_carriage_returns_change_nothing() -> None:
     assert [(x.line, x.opcode, x.kind) for x in read(WHOLE.replace("\n", "\r\n")).functions[0].instructions] == [
         (x.line, x.opcode, x.kind) for x in read(WHOLE).functions[0].instructions

@@ -24,6 +24,8 @@ from artifact_inspector.execution.timing.residency import (
     Residency,
     StallReason,
     WarpTimeline,
+    _ResidentWarp,
+    _SharedUnits,
     find_residency,
     overlap_warps,
 )
@@ -104,6 +106,44 @@ def test_warps_leave_a_barrier_together() -> None:
 def test_ctas_do_not_meet_at_each_others_barriers() -> None:
     alone = lane_of([MEETS, SUM], [0.0])
     assert lane_of([MEETS, SUM], [0.0, 5000.0]).cycles == alone.cycles
+
+
+WAITS = {
+    "scoreboard": (Activity.SHARED, StallReason.SHORT_SCOREBOARD),
+    "copies": (Activity.MEMORY, StallReason.LONG_SCOREBOARD),
+    "products": (Activity.MATRIX, StallReason.BARRIER),
+    "queue": (Activity.SHARED, StallReason.MIO_THROTTLE),
+}
+
+
+@pytest.mark.parametrize("first", WAITS)
+@pytest.mark.parametrize("second", [None, *WAITS])
+@pytest.mark.parametrize("ready", [9.0, 10.0, 11.0])
+def test_a_warp_waits_for_what_is_ready_last_and_for_nothing_that_is_ready_now(
+    first: str, second: str | None, ready: float
+) -> None:
+    """At cycle 10, something is ready before, now, or later, and something else a cycle later than that."""
+    names = [first] if second is None else [first, second]
+    if len(set(names)) < len(names) or {"copies", "products"} <= set(names):
+        return  # an instruction waits for groups of one kind
+    warp = _ResidentWarp((0, 0), 10.0, _SharedUnits())
+    effects = {"copies": SchedulingEffect.WAITS_FOR_COPIES, "products": SchedulingEffect.WAITS_FOR_PRODUCTS}
+    effect = next((effects[name] for name in names if name in effects), SchedulingEffect.NOTHING)
+    cost = StepCost("lsu", 2, 22, effect=effect, groups_left=1)
+    warp.scoreboard_activities[5], warp.scoreboard_reasons[5] = WAITS["scoreboard"]
+    for name, at in zip(names, (ready, ready + 1), strict=False):
+        if name == "scoreboard":
+            warp.scoreboard_ready[5] = at
+        elif name == "queue":
+            queue = warp.units.queue_of(0, cost)
+            assert queue is not None
+            queue.extend([at, *[99.0] * (QUEUE_ENTRIES - 1)])
+        else:  # the last group may still be in flight, and the one before it may not
+            groups = warp.copy_groups if name == "copies" else warp.product_groups
+            groups += [0.0, at, 99.0]
+    latest = ready if second is None else ready + 1
+    expected = (latest, *WAITS[names[-1]]) if latest > 10 else (10.0, Activity.ISSUE, StallReason.WAIT)
+    assert warp.next_issue(ControlCode(1, None, None, (5,)), cost) == expected
 
 
 # -- why warps do not issue ------------------------------------------------------------------------------

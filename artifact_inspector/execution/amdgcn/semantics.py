@@ -66,11 +66,8 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     instructions, wave = function.instructions, beginning.wavefront_size
     index = {}
     for position, instruction in enumerate(instructions):
-        is_second_half = (
-            position
-            and instruction.line == instructions[position - 1].line
-            and instruction.opcode.startswith("v_dual_")
-        )
+        previous_line = instructions[position - 1].line if position else None
+        is_second_half = instruction.line == previous_line and instruction.opcode.startswith("v_dual_")
         index[position] = len(steps) - 1 if is_second_half else len(steps)
         step = _decode_step(index[position], instruction, module, wave, None)
         if is_second_half:

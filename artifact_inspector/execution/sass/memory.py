@@ -375,9 +375,10 @@ def _build_load_local(statement: SassStatement) -> op.StepRun:
 
     def run(machine: Machine) -> None:
         address = address_reader(machine)
-        values = load_local(machine, address, _word_count(size), "the content of local memory")
+        shift = 8 * (address & 3) if isinstance(address, int) and size < 4 else 0
+        start = address - shift // 8 if isinstance(address, int) else address
+        values = load_local(machine, start, _word_count(size), "the content of local memory")
         if size < 4:
-            shift = 8 * (address & 3) if isinstance(address, int) else 0
             values = [apply(lambda v: (v >> shift) & ((1 << 8 * size) - 1), values[0])]
         write_loaded(machine, values)
 
@@ -392,7 +393,7 @@ def _build_store_local(statement: SassStatement) -> op.StepRun:
         address = address_reader(machine)
         if isinstance(address, int):
             values = [reader(machine) for reader in readers]
-            if size < 4 and address % 4:
+            if size < 4:
                 values = [machine.unknown_value("the content of local memory")]
             store_local(machine, address & ~3, values)
         else:
