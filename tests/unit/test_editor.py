@@ -18,6 +18,7 @@ from saved import FIXTURES
 pytest.importorskip("pygls")
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
 from artifact_inspector.api.advice import headline
@@ -28,7 +29,7 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.serving import remedy_edit
 from artifact_inspector.serving.kernel_variants import KernelVariants, find_kernels, parse_comment, with_launch
-from artifact_inspector.serving.lsp import _find_remedy, _OpenFile
+from artifact_inspector.serving.lsp import _AnsweringProtocol, _find_remedy, _OpenFile
 
 KERNEL = "3.6.0/sm_80/masked_add"
 SOURCE = FIXTURES / "sources" / "masked_add.py"
@@ -204,6 +205,27 @@ def test_a_file_that_is_no_python_at_the_moment_keeps_what_is_known(told: dict[s
     assert len(told["broken"]) == len(told["stale"])
     assert codes(told["mended"]) == codes(told["open"])
     assert not any(one.message.startswith("stale") for one in told["mended"])
+
+
+@pytest.mark.parametrize(("number", "answered"), [(7, 7), ("a", "a"), (0, 0), ([1], None), (None, "nothing")])
+def test_a_request_that_is_not_valid_is_answered_with_its_number(number: object, answered: object) -> None:
+    """Without an answer an editor waits for ever; a notification has no number, and is not answered."""
+    sent: list[dict[str, Any]] = []
+    protocol = LanguageClient("test", "1").protocol
+    answering = _AnsweringProtocol(protocol._server, protocol._converter)
+    answering._send_data = sent.append  # type: ignore[method-assign]
+    request = {"jsonrpc": "2.0", "id": number, "method": "textDocument/hover", "params": {"position": "here"}}
+    with pytest.raises(JsonRpcException) as raised:
+        answering.structure_message({key: value for key, value in request.items() if value is not None})
+    error = raised.value.to_response_error()
+    assert sent == ([] if answered == "nothing" else [{"jsonrpc": "2.0", "id": answered, "error": error}])
+    valid = {
+        **request,
+        "id": 8,
+        "params": {"textDocument": {"uri": "file:///a"}, "position": {"line": 0, "character": 0}},
+    }
+    assert answering.structure_message(valid).id == 8
+    assert len(sent) == (answered != "nothing")
 
 
 def test_kernels_are_found_without_an_import() -> None:

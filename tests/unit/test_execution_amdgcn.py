@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -310,6 +313,27 @@ def test_shared_memory_that_no_gpu_has_is_not_kept(address: int) -> None:
     assert scratch.content is not None
     assert scratch.content.nbytes < 1000
     assert scratch.load(some * 0 + address, 4, some > 0) is None
+
+
+@pytest.mark.parametrize("ctas", [range(2 * 3 * 5), [17]])
+def test_a_workgroup_knows_its_place_in_a_grid_of_three_axes(ctas: Sequence[int]) -> None:
+    """The first axis counts fastest, as hardware dispatches workgroups."""
+    text = TEXT.format(target="gfx942", code="", wave=64)
+    beginning = replace(read_initial_state(text, "k"), workgroup_registers={0: "s6", 1: "s7", 2: "s8"})
+    module = format_of(Stage.AMDGCN).parse(SourceText("k.amdgcn", text), Stage.AMDGCN)
+    program = amdgcn.read_program(module, "k", beginning, 128)
+    launch = place_tensors(KernelLaunch((2, 3, 5), {"x": Tensor((256,), "int32"), "n": 7}))
+    names, counts, memory = InputNames(), StepCounters(len(program.steps), 10_000), GlobalMemory(launch)
+    environment = AmdgcnEnvironment(program, beginning, launch, [("x", launch.arguments["x"]), ("n", 7)], 256, names)
+    machine = Machine(program, np.array(ctas), 256, memory, counts, names, environment)
+    environment.initialize(machine)
+    every = [(x, y, z) for z in range(5) for y in range(3) for x in range(2)]
+    x, y, z = (np.ravel(machine.registers[name]).tolist() for name in ("s6", "s7", "s8"))
+    assert list(zip(x, y, z, strict=True)) == [every[cta] for cta in ctas]
+    assert np.ravel(machine.registers["ttmp9"]).tolist() == x
+    assert np.ravel(machine.registers["ttmp7"]).tolist() == [b + (c << 16) for b, c in zip(y, z, strict=True)]
+    assert np.ravel(machine.registers["v0"]).tolist() == list(range(256))
+    assert np.ravel(machine.registers["ttmp8"]).tolist() == [thread // 64 << 25 for thread in range(256)]
 
 
 SWAP_LOOP = """
