@@ -158,9 +158,10 @@ def value(machine: Machine, name: str) -> object:
         ("MOV R0, 0x4\nR2P PR, R0, 0x6\nSEL R1, 0x1, 0x2, P2", 1),
         ("MOV R0, 0x5\nUMOV UR4, 0x3\nR2UR UR5, R0\nUIADD3 UR4, UR4, UR5, URZ\nMOV R1, UR4", 8),
         ("MOV R0, 0x5\nSTL [R9+0x8], R0\nLDL R1, [R9+0x8]", 5),
-        ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x8]", 0x81),
-        ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x9]", 0x98),
+        ("MOV R0, 0xffdd9981\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x8]", 0x81),
+        ("MOV R0, 0xffdd9981\nSTL [R9+0x8], R0\nLDL.U8 R1, [R9+0x9]", 0x99),
         ("MOV R0, 0xfedc9881\nSTL [R9+0x8], R0\nLDL.U16 R1, [R9+0xa]", 0xFEDC),
+        ("MOV R0, 0xfedd9881\nSTL [R9+0x8], R0\nLDL.U16 R1, [R9+0x8]", 0x9881),
         ("MOV R0, 0x7f38b4\nF2FP.F16.E4M3.UNPACK_B R1, R0", 0x3C00BA00),  # 1 and -0.75
         ("MOV R0, 0xc438b400\nF2FP.F16.E4M3.UNPACK_B R1, R0.H1", 0xC2003C00),  # -3 and 1
         ("MOV R0, 0xc23c\nF2FP.F16.E5M2.UNPACK_B R1, R0", 0xC2003C00),

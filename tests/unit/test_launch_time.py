@@ -102,6 +102,29 @@ def test_a_persistent_cta_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(walks) == 2  # other costs, another walk
 
 
+@pytest.mark.parametrize("resident", [1, 2, 3])
+@pytest.mark.parametrize("ctas", [1, 131, 132, 133, 264, 265, 396, 397, 529, 1000])
+def test_waves_and_busy_cycles_are_those_of_the_fullest_multiprocessor(ctas: int, resident: int) -> None:
+    """Hardware gives each multiprocessor a CTA in turn, and starts the next when one of the resident ones ends."""
+    sample, _, controls, gpu = one_step_launch()
+    sample.launch.ctas = ctas
+    costs = CtaCosts({0: StepCost("fma", 4.0, 30.0, l2_cycles=40.0)}, {}, 0.0)
+    score, terms, waves = ranking.score_launch(sample, costs, controls, gpu, resident)
+    queues = [len(range(number, ctas, 132)) for number in range(132)]
+    fullest, started, rounds = max(queues), 0, 0
+    while started < fullest:
+        started, rounds = started + resident, rounds + 1
+    used = [count for count in queues if count]
+    assert waves == rounds
+    assert terms["fma"] == 4 * fullest
+    assert terms["issue"] == fullest  # a warp on each of four schedulers
+    assert terms["l2"] == pytest.approx(40 * sum(used) / len(used), abs=0.05)  # all multiprocessors share it
+    alone = terms["path"] / rounds
+    assert alone == 4 + 40  # nothing awaits the result
+    assert score >= max(terms.values())
+    assert score <= fullest * (alone + terms["launch"])
+
+
 def test_units_that_are_as_busy_are_told() -> None:
     time = LaunchTime(9.0, 6.3, 13.0, "NVIDIA H200", "L2", {}, 2, 1.0, None, True, ("special functions",))
     assert "limited by L2 and special functions alike" in next(describe_time(time))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saved import ROOT
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.access_counting import l1_bypass_request_unit
@@ -23,9 +24,11 @@ from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.state_changes import predict_register
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, lanes_served_together
+from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
-from artifact_inspector.execution.launch_requests import parse_document_of
-from artifact_inspector.execution.timing.sampling import choose_ctas
+from artifact_inspector.execution.launch_requests import parse_document, parse_document_of, resolve_launch
+from artifact_inspector.execution.timing.sampling import choose_ctas, sample_launch
+from artifact_inspector.files.cache import open_cache
 
 LANES = 8
 numbers = st.integers(0, 2**32 - 1)
@@ -142,7 +145,7 @@ def wavefronts_one_by_one(writes: list[int], reads: list[int | None], size: int)
     return total
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_copies_past_the_l1_take_the_wavefronts_that_their_lanes_need_one_by_one(data: st.DataObject) -> None:
     places = st.lists(st.integers(0, 31), min_size=32, max_size=32)
@@ -198,6 +201,18 @@ def test_a_budget_is_asked_once_in_a_while() -> None:
     for _ in range(steps):
         counters.spend_step(step)
     assert 3 <= len(asked) <= 4
+
+
+def test_a_sample_of_ctas_counts_accesses_and_marks_no_byte_of_a_tensor() -> None:
+    """Marks of touched bytes cost as much as the tensors are large; a sample needs none."""
+    case = ROOT / "tests" / "oracle" / "counters" / "gemv"
+    (entry,) = [entry for entry in open_cache(case).entries if "sass" in entry.files]
+    loaded = load_kernel(entry, None)
+    (request,) = parse_document((case / "launch.json").read_text(), "launch.json")
+    sample = sample_launch(loaded, resolve_launch(request, [one.argument for one in loaded.parameters]), 1)
+    assert (len(sample.ctas), sum(sample.accesses) > 0) == (1, True)
+    assert sample.traffic.regions
+    assert not any(region.read_marks.any() or region.written_marks.any() for region in sample.traffic.regions)
 
 
 # -- which CTAs run, and where tensors lie ---------------------------------------------------------------

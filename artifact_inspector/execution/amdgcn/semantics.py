@@ -68,8 +68,8 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     for position, instruction in enumerate(instructions):
         previous_line = instructions[position - 1].line if position else None
         is_second_half = instruction.line == previous_line and instruction.opcode.startswith("v_dual_")
-        index[position] = len(steps) - 1 if is_second_half else len(steps)
-        step = _decode_step(index[position], instruction, module, wave, None)
+        index[position] = len(steps)
+        step = _decode_step(len(steps), instruction, module, wave, None)
         if is_second_half:
             steps[-1] = _pair_dual_issue(steps[-1], step)
         else:
