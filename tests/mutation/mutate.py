@@ -290,7 +290,7 @@ class One:
         items = {item.nodeid: item for item in session.items}
         missing = [test for test in self.tests if test not in items]
         if missing:
-            self.say(f"{missing[0]} is gone")
+            self.say("escaped at import" if session.testsfailed else f"{missing[0]} is gone")
         run([items[test] for test in self.tests], Reach({}, {}), self.say, self.seconds)
         return True
 
