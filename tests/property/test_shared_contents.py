@@ -11,16 +11,18 @@ LANES = 8
 
 
 def offsets(chance: np.random.Generator, rows: int, size: int) -> np.ndarray:
-    """Addresses of all lanes: each CTA its own, or all the same, as one row or as a broadcast one."""
+    """Addresses of all lanes: each CTA its own, of which lanes may have one, or all the same, as one row or as a broadcast one."""
     step = int(chance.choice([0, 1, 1, 2, 5])) * size
     one = (np.arange(LANES, dtype=np.int64) * step + int(chance.integers(0, 24))).reshape(1, -1)
     if chance.random() < 0.5:
         one = one // size * size
-    match chance.integers(3):
+    match chance.integers(4):
         case 0:
             return one
         case 1:
             return np.broadcast_to(one, (rows, LANES))
+        case 2:
+            return np.broadcast_to(one[:, :1] + chance.integers(0, 3, (rows, 1)) * 4, (rows, LANES))
         case _:
             return one + chance.integers(0, 3, (rows, 1)) * 4
 

@@ -3,6 +3,8 @@ sectors of copies, chosen CTAs, and how much work is done."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,7 @@ from saved import ROOT
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.access_counting import l1_bypass_request_unit
-from artifact_inspector.execution.interpreter.affine import AffineValue
+from artifact_inspector.execution.interpreter.affine import AffineValue, pair_operands
 from artifact_inspector.execution.interpreter.barriers import wait_at_barrier
 from artifact_inspector.execution.interpreter.counters import STEPS_PER_CHECK, StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
@@ -22,11 +24,13 @@ from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.lane_partition import as_array_value
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.state_changes import predict_register
+from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, _boxes_inside
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, lanes_served_together
-from artifact_inspector.execution.kernel_loader import load_kernel
-from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.kernel_loader import KernelParameter, load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import parse_document, parse_document_of, resolve_launch
+from artifact_inspector.execution.pointer_origin import _move_tensors
 from artifact_inspector.execution.timing.sampling import choose_ctas, sample_launch
 from artifact_inspector.files.cache import open_cache
 
@@ -87,6 +91,50 @@ def test_accesses_of_ctas_at_offsets_are_those_of_each_lane_of_each_cta(
     assert sum(one.multiplicity for one in alike) == sum(taking_part)
     found = [a % modulus for one in alike for a in one.active_addresses.tolist() * one.multiplicity]
     assert sorted(found) == sorted(address % modulus for address in each)
+
+
+@pytest.mark.parametrize("first", [(100, 1), (1, 64), (100, 64), (1, 1)])
+@pytest.mark.parametrize("second", [(100, 1), (1, 64), (100, 64), (1, 1)])
+def test_numbers_of_ctas_and_numbers_of_lanes_are_paired_as_a_sum_and_others_stay(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    left, right = np.arange(np.prod(first)).reshape(first) * 3, np.arange(np.prod(second)).reshape(second) * 7
+    pair = pair_operands(left, right)
+    assert np.array_equal(as_array_value(pair[0] + pair[1]), left + right)
+    is_mixed = {first, second} == {(100, 1), (1, 64)}
+    assert sum(isinstance(one, AffineValue) for one in pair) == is_mixed
+    if is_mixed:  # the one of CTAs, so that no array of all lanes results
+        assert isinstance(pair[first != (100, 1)], AffineValue)
+        assert isinstance(pair[0] + pair[1], AffineValue)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_boxes_are_inside_of_a_tensor_that_has_all_their_elements(rank: int) -> None:
+    shape, block = (5, 9, 16)[-rank:], (2, 3, 8)[-rank:]
+    descriptor = TensorDescriptor("x", Tensor(shape, "fp16"), block, is_whole_block=True)
+    starts = np.array(list(product(*(range(-1, extent + 1) for extent in shape)))).T
+    elements = set(product(*map(range, shape)))
+    expected = [
+        all(box in elements for box in product(*(range(at, at + size) for at, size in zip(start, block, strict=True))))
+        for start in starts.T.tolist()
+    ]
+    assert _boxes_inside(descriptor, starts).tolist() == expected
+
+
+def test_tensors_that_are_moved_leave_others_of_their_size_where_they_were() -> None:
+    """An address that is computed from an old pointer is then of a tensor by name; null pointers move, too."""
+    tensors = {"x": Tensor((8,), "fp16", pointer=4096), "y": Tensor((4, 4), "fp32", pointer=1 << 40)}
+    launch = KernelLaunch((1, 1, 1), {**tensors, "n": 7, "null": None, "flag": None})
+    parameters = [KernelParameter(name, "*fp16", name) for name in ("x", "y", "null")]
+    moved = _move_tensors(launch, [*parameters, KernelParameter("flag", "i32", "flag")]).arguments
+    distance = moved["x"].pointer - 4096
+    assert abs(distance) > max(tensor.bytes for tensor in tensors.values())
+    for name, tensor in tensors.items():
+        assert moved[name] == replace(tensor, pointer=(tensor.pointer or 0) + distance)
+    others = [one for name, one in moved.items() if isinstance(one, Tensor) and name not in tensors]
+    assert others == list(tensors.values())
+    assert (moved["n"], moved["flag"]) == (7, None)
+    assert moved["null"] is not None
 
 
 # -- registers of further iterations ---------------------------------------------------------------------
