@@ -71,9 +71,9 @@ def autotune(
 
     pruner = prune_configs(keep, gpu)
     by = dict(options.pop("prune_configs_by", None) or {})
-    own = by.get("early_config_prune", lambda configs, named_args, **_: configs)
-    by["early_config_prune"] = lambda configs, named_args, **rest: pruner(
-        own(configs, named_args, **rest), named_args, **rest
+    prune_first = by.get("early_config_prune", lambda configs, named_args, **_: configs)
+    by["early_config_prune"] = lambda configs, named_args, **keywords: pruner(
+        prune_first(configs, named_args, **keywords), named_args, **keywords
     )
     decorate: Callable[[Any], Any] = triton.autotune([*configs], [*key], prune_configs_by=by, **options)
     return decorate
@@ -163,10 +163,10 @@ def prune_helion(
         finite, reader = make(bound_kernel, args, **options), LaunchReader()
         launches: list[TunedLaunch] = []
 
-        def launch(label: str, kernel: Any, grid: Any, *values: Any, **rest: Any) -> None:
-            rest = {name: value for name, value in rest.items() if not name.startswith("_") and value is not None}
-            compiled = defer_compile(kernel, values, grid, rest)
-            launches.append(reader.read(kernel, values, rest, grid, label, compiled))
+        def launch(label: str, kernel: Any, grid: Any, *values: Any, **keywords: Any) -> None:
+            options = {name: one for name, one in keywords.items() if not name.startswith("_") and one is not None}
+            compiled = defer_compile(kernel, values, grid, options)
+            launches.append(reader.read(kernel, values, options, grid, label, compiled))
 
         with deferred_compiles():
             for config in finite.configs:

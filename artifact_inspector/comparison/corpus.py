@@ -140,8 +140,8 @@ class Change:
         if of_direction is None or ratio is None or not _is_small(of_direction, ratio):
             return of_direction
         priced = [fact for fact in self.facts if fact.direction is self.direction and _explains(fact.price, ratio)]
-        most = max(priced, key=lambda fact: abs(math.log(fact.price or 1)), default=None)
-        return of_direction if most is None else self._headline_of(most)
+        decisive = max(priced, key=lambda fact: abs(math.log(fact.price or 1)), default=None)
+        return of_direction if decisive is None else self._headline_of(decisive)
 
     def _headline_of(self, fact: FactPair) -> Headline:
         plain = Headline(fact, describe_decisive(fact, self.facts, fact.region), None, "", "")
