@@ -15,16 +15,7 @@ from artifact_inspector.api.fact_prices import price_facts
 from artifact_inspector.comparison.baseline import BaselineKernel, RecordedTime
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
-from artifact_inspector.comparison.pair_price import (
-    DEVICE_READS,
-    INSTRUCTIONS,
-    LEAST_CHANGE,
-    MINOR,
-    WAVEFRONTS,
-    LaunchWork,
-    LineConflicts,
-    PairPrice,
-)
+from artifact_inspector.comparison.pair_price import SECTORS, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.arithmetic_causes import SHARED
 from artifact_inspector.diagnosis.diagnose import microseconds_of
@@ -47,6 +38,10 @@ PairLaunch = tuple[LaunchRequest, LaunchRequest]
 """A launch of the old kernel, and one of the new kernel."""
 MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
+_LEAST_CHANGE = 1.1
+"""Factor from which an amount of work counts as changed."""
+_MINOR = 0.05
+"""Share of all sectors up to which a change of those of one tensor does not count."""
 MAX_LAUNCHES = 4
 """Launches of a kernel that a baseline has times of: those of the largest grids."""
 RecordedLaunch = tuple[Mapping[str, Any], Path]
@@ -173,26 +168,29 @@ def _compare_work(old: LaunchModel, new: LaunchModel) -> tuple[LaunchWork, ...]:
     counts = [_count_work(model) for model in (old, new)]
     if old.is_amd is not new.is_amd:  # warps of other sizes
         for count in counts:
-            del count[WAVEFRONTS], count[INSTRUCTIONS]
-    rows = [LaunchWork(name, *(side[name] for side in counts)) for name in dict.fromkeys(chain(*counts))]
-    sectors = max(sum(count for name, count in side.items() if name.startswith("sectors")) for side in counts)
-    rows = [one for one in rows if not one.amount.startswith("sectors") or abs(one.right - one.left) > MINOR * sectors]
+            del count[WorkKind.WAVEFRONTS, ""], count[WorkKind.INSTRUCTIONS, ""]
+    rows = [
+        LaunchWork(kind, f"{kind} {tensor}".rstrip(), *(side[kind, tensor] for side in counts))
+        for kind, tensor in dict.fromkeys(chain(*counts))
+    ]
+    sectors = max(sum(count for (kind, _), count in side.items() if kind in SECTORS) for side in counts)
+    rows = [one for one in rows if one.kind not in SECTORS or abs(one.right - one.left) > _MINOR * sectors]
     factors = {row: max(row.ratio, 1 / row.ratio) for row in rows}
-    return tuple(sorted((row for row in rows if factors[row] >= LEAST_CHANGE), key=lambda row: -factors[row]))
+    return tuple(sorted((row for row in rows if factors[row] >= _LEAST_CHANGE), key=lambda row: -factors[row]))
 
 
-def _count_work(model: LaunchModel) -> Counter[str]:
+def _count_work(model: LaunchModel) -> Counter[tuple[WorkKind, str]]:
     """What a launch does: sectors of each tensor, bytes from device memory, wavefronts, instructions."""
     sample, counters, traffic = model.sample, model.counters, model.traffic
-    scale, work = sample.launch.ctas / len(sample.ctas), Counter[str]()
+    scale, work = sample.launch.ctas / len(sample.ctas), Counter[tuple[WorkKind, str]]()
     for step in model.steps:
         tensor, sectors = traffic.tensor_of_step.get(step.index), traffic.requested_sectors.get(step.index, 0)
         if tensor is not None and sectors:
-            place = "stored to" if "store" in step.kind else "loaded from"
-            work[f"sectors {place} {tensor}"] += round(scale * sectors)
-    work[DEVICE_READS] = round(bytes_read(model))
-    work[WAVEFRONTS] = round(scale * sum(counters.wavefronts))
-    work[INSTRUCTIONS] = round(scale * sum(counters.warps_executed))
+            kind = WorkKind.STORES if "store" in step.kind else WorkKind.LOADS
+            work[kind, tensor] += round(scale * sectors)
+    work[WorkKind.DEVICE_READS, ""] = round(bytes_read(model))
+    work[WorkKind.WAVEFRONTS, ""] = round(scale * sum(counters.wavefronts))
+    work[WorkKind.INSTRUCTIONS, ""] = round(scale * sum(counters.warps_executed))
     return work
 
 
@@ -256,7 +254,7 @@ def recall_price(
         for stored in index.get([key]).values():
             fields = json.loads(stored)
             rows = tuple(LineConflicts(*row) for row in fields.pop("bank_conflicts"))
-            work = tuple(LaunchWork(*row) for row in fields.pop("work", ()))
+            work = tuple(LaunchWork(WorkKind(kind), *row) for kind, *row in fields.pop("work"))
             return PairPrice(**fields, bank_conflicts=rows, work=work)
     price, budget = predict(), current_budget()
     if budget is None or budget.reason != price.problem:

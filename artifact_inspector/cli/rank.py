@@ -115,8 +115,9 @@ def _report_unlaunched(entries: Sequence[Artifact], launched: Sequence[Artifact]
         listed = ", ".join(f"{entry.display_name} {entry.hash[:8]}" for entry in missing[:MAX_MISSING])
         more = f" and {len(missing) - MAX_MISSING} more" if len(missing) > MAX_MISSING else ""
         count = f"{len(missing)} of {len(entries)} kernels"
-        limits = [None if x.target is None else x.target.limits.shared_per_block for x in missing]
-        large = sum((x.shared_bytes or 0) > (limit or inf) for x, limit in zip(missing, limits, strict=True))
+        large = sum(
+            x.target is not None and (x.shared_bytes or 0) > (x.target.limits.shared_per_block or inf) for x in missing
+        )
         reason = f"no launch fits them{f' ({large} need more shared memory than a CTA may have)' if large else ''}"
         remedy = " Give --grid." if large < len(missing) else ""
         notice(f"{count} are not ranked: {reason}: {listed}{more}.{remedy}")

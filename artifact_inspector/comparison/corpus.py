@@ -189,9 +189,7 @@ class Change:
         failing = [
             fact for fact in (self.facts if is_strict else self.worse_facts) if fact.category in gates or "any" in gates
         ]
-        if not failing:
-            return None
-        return self._headline_of(failing[0])
+        return self._headline_of(failing[0]) if failing else None
 
     def describe_failure(self, gates: Collection[str], *, is_strict: bool = True) -> str:
         """What fails, as a sentence with its cause; empty if only the text of the code does."""

@@ -8,23 +8,29 @@ from math import log10
 from typing import NamedTuple
 
 from artifact_inspector.hardware.timing import BOUNDS
+from artifact_inspector.model import StringEnum
 from artifact_inspector.vocabulary.fact import Sign
 
 SAME_WITHIN = 0.02
 """Ratios this close to 1 count as equal: the model ranks launches, it does not predict times."""
-
 MAX_LINES = 3
 """Most lines with bank conflicts in the sentence, and most amounts of work."""
-LEAST_CHANGE = 1.1
-"""Factor from which an amount of work counts as changed."""
-MINOR = 0.05
-"""Share of all sectors up to which a change of those of one tensor does not count."""
-DEVICE_READS, WAVEFRONTS, INSTRUCTIONS = (
-    "bytes read from device memory", "wavefronts of shared memory", "warp instructions",
-)  # fmt: skip
+
+
+class WorkKind(StringEnum):
+    """What a launch does; the name of a tensor follows that of sectors."""
+
+    DEVICE_READS = "bytes read from device memory"
+    LOADS = "sectors loaded from"
+    STORES = "sectors stored to"
+    WAVEFRONTS = "wavefronts of shared memory"
+    INSTRUCTIONS = "warp instructions"
+
+
+SECTORS = (WorkKind.LOADS, WorkKind.STORES)
 _WORK_OF_UNIT = {
-    "dram": (DEVICE_READS,), "l2": ("sectors",), "fabric": ("sectors",), "lsu": (WAVEFRONTS, "sectors"),
-    **dict.fromkeys(("issue", "alu", "fma", "xu", "double"), (INSTRUCTIONS,)),
+    "dram": (WorkKind.DEVICE_READS,), "l2": SECTORS, "fabric": SECTORS, "lsu": (WorkKind.WAVEFRONTS, *SECTORS),
+    **dict.fromkeys(("issue", "alu", "fma", "xu", "double"), (WorkKind.INSTRUCTIONS,)),
 }  # fmt: skip
 """Unit → what keeps it busy; a latency has no such amount."""
 
@@ -40,6 +46,7 @@ class LineConflicts(NamedTuple):
 class LaunchWork(NamedTuple):
     """What a launch of each kernel does, scaled from the sampled CTAs to the grid."""
 
+    kind: WorkKind
     amount: str
     """`warp instructions`, `sectors loaded from x_ptr`."""
     left: float
@@ -118,10 +125,9 @@ class PairPrice:
     def decisive_work(self) -> LaunchWork | None:
         """What the unit that bounds the slower kernel does less, or more; None if that does not explain the time."""
         is_worse = self.direction is Sign.WORSE
-        unit = self.right_bottleneck if is_worse else self.left_bottleneck
-        amounts = _WORK_OF_UNIT.get(unit or "", ())
-        fitting = (one for one in self.work if one.amount.startswith(amounts) and (one.right > one.left) is is_worse)
-        return None if not amounts or self.direction in (None, Sign.NEUTRAL) else next(fitting, None)
+        kinds = _WORK_OF_UNIT.get((self.right_bottleneck if is_worse else self.left_bottleneck) or "", ())
+        fitting = (one for one in self.work if one.kind in kinds and (one.right > one.left) is is_worse)
+        return None if self.direction in (None, Sign.NEUTRAL) else next(fitting, None)
 
     @property
     def sentence(self) -> str:
@@ -133,9 +139,9 @@ class PairPrice:
         """Those of the sentence."""
         if self.ratio is None:
             return (f"Predicted time: unknown ({self.problem})",)
-        times = [time for time in (self.left_microseconds, self.right_microseconds) if time is not None]
-        both = " → ".join(f"{time:,.0f}" if time >= 100 else f"{time:.3g}" for time in times)
-        both = f"{both} µs" if len(times) == 2 else ""
+        sides = (self.left_microseconds, self.right_microseconds)
+        times = [f"{time:,.0f}" if time >= 100 else f"{time:.3g}" for time in sides if time is not None]
+        both = f"{' → '.join(times)} µs" if len(times) == 2 else ""
         relation = f"{self.ratio:.2f}× the old one{both and f' ({both})'}"
         if self.direction is Sign.NEUTRAL:
             relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"

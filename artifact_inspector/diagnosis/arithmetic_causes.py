@@ -111,8 +111,9 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
 def _unused_random(model: LaunchModel) -> Iterator[Attribution]:
     for line, used in model.operations.unused_random.items():
         steps = [step for step in model.steps if step.source_place == line and step.kind not in MEMORY]
-        reason = f"of four random numbers that Philox computes, {used} is used; tl.rand4x and tl.randn4x return all"
-        yield attribute(model, CauseKind.UNUSED_RANDOM, line, steps, reason.replace("2 is", "2 are"), left=used / 4)
+        verb = "is" if used == 1 else "are"
+        reason = f"of four random numbers that Philox computes, {used} {verb} used; tl.rand4x and tl.randn4x return all"
+        yield attribute(model, CauseKind.UNUSED_RANDOM, line, steps, reason, left=used / 4)
 
 
 def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:

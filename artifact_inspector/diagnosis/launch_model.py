@@ -237,17 +237,10 @@ def model_launch(
     )
 
 
-def distinct_bytes(sample: LaunchSample, sectors: Mapping[str, int]) -> dict[str, float]:
-    """Tensor → bytes of it that a launch touches, from the sectors of its sampled CTAs."""
-    sizes = {region.name: region.stop - region.start for region in sample.traffic.regions}
-    scale = SECTOR * sample.launch.ctas / len(sample.ctas)
-    return {name: min(count * scale, sizes.get(name, count * scale)) for name, count in sectors.items()}
-
-
 def bytes_read(model: LaunchModel) -> float:
     """Bytes that a launch reads from device memory; the distinct ones where what is fetched again is unknown."""
     fetched = {} if model.time is None else model.time.traffic.fetched
-    return sum(fetched.values()) or sum(distinct_bytes(model.sample, model.traffic.sectors_read).values())
+    return sum(fetched.values()) or sum(model.sample.distinct_bytes(model.traffic.sectors_read).values())
 
 
 def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
@@ -255,7 +248,7 @@ def _with_launch_traffic(time: TimeModel, sample: LaunchSample) -> TimeModel:
     if time.gpu.warp_size != WARP_SIZE:
         return time
     traffic, fetched = sample.traffic, time.traffic.fetched
-    read, written = (sum(distinct_bytes(sample, x).values()) for x in (traffic.sectors_read, traffic.sectors_written))
+    read, written = (sum(sample.distinct_bytes(x).values()) for x in (traffic.sectors_read, traffic.sectors_written))
     share = share_written_back(written, time.gpu.l2_bytes)
     gpu = with_launch_timing(time.gpu, sum(fetched.values()) or read, written * share)
     time = replace(time, gpu=gpu, traffic=SharedTraffic(fetched, share))

@@ -13,7 +13,6 @@ from artifact_inspector.diagnosis.attribution import Attribution, attribute, att
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import (
     LaunchModel,
-    distinct_bytes,
     with_contiguous_accesses,
     without_conflicts,
     without_work,
@@ -228,23 +227,23 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
     time = model.time
     if time is None or not model.cycles:
         return
-    scale = SECTOR * model.sample.launch.ctas / len(model.sample.ctas)
-    needed = distinct_bytes(model.sample, model.traffic.sectors_read)
+    sectors = model.traffic.sectors_read
+    requested, needed = model.sample.requested_bytes(sectors), model.sample.distinct_bytes(sectors)
     again = {name: size / needed[name] for name, size in time.traffic.fetched.items() if needed.get(name)}
     name = max(again, key=lambda one: again[one] * needed[one], default=None)
     if name is None:
         return
-    fetched = {one: min(size, needed.get(one, size)) for one, size in time.traffic.fetched.items()}
-    once = replace(time, traffic=replace(time.traffic, fetched=fetched))
-    share = max(0.0, 1 - once.score(model.sample) / model.cycles)
     steps = [step for step in model.steps if model.traffic.tensor_of_step.get(step.index) == name]
     repeating = [step for step in steps if not model.traffic.new_sectors.get(step.index)]
     remedy = "let CTAs that share it run together (order of the grid, GROUP_M)"
-    if repeating and model.traffic.sectors_read[name] * scale < LEAST_EXCESS * needed[name]:
+    if repeating and requested[name] < LEAST_EXCESS * needed[name]:
         repeating.sort(key=lambda step: -model.traffic.requested_sectors.get(step.index, 0))
         steps, remedy = repeating, "each CTA reads it again after the L2 has dropped it; read it in one pass"
     elif again[name] < LEAST_EXCESS:
         return
+    fetched = {one: min(size, needed.get(one, size)) for one, size in time.traffic.fetched.items()}
+    once = replace(time, traffic=replace(time.traffic, fetched=fetched))
+    share = max(0.0, 1 - once.score(model.sample) / model.cycles)
     reason = f"device memory delivers {name} {again[name]:.1f} times; {remedy}"
     line = next((step.source_place for step in steps), None)
     yield Attribution(CauseKind.REFETCHED, line, share, share, reason)

@@ -155,7 +155,7 @@ def end_on_signals() -> None:
     def unwind(number: int, _frame: object) -> None:
         global _is_ending
         nonlocal start
-        if _is_ending and start:
+        if start:
             if time.monotonic() - start > _REPEAT_SECONDS:
                 end_workers()
                 os._exit(128 + number)

@@ -16,14 +16,7 @@ from artifact_inspector.api import pair_prices
 from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price
 from artifact_inspector.comparison.pair import compare_kernels
-from artifact_inspector.comparison.pair_price import (
-    DEVICE_READS,
-    INSTRUCTIONS,
-    WAVEFRONTS,
-    LaunchWork,
-    LineConflicts,
-    PairPrice,
-)
+from artifact_inspector.comparison.pair_price import LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.diagnosis import diagnose, launch_model
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
@@ -154,7 +147,10 @@ def test_a_line_is_decisive_only_if_its_bank_conflicts_changed() -> None:
 
 
 def test_the_work_of_the_bounding_unit_is_decisive_if_it_changed_with_the_time() -> None:
-    read, executed = LaunchWork(DEVICE_READS, 4.02e8, 2.68e8), LaunchWork(INSTRUCTIONS, 900, 3_000)
+    read, executed = (
+        LaunchWork(WorkKind.DEVICE_READS, WorkKind.DEVICE_READS, 4.02e8, 2.68e8),
+        LaunchWork(WorkKind.INSTRUCTIONS, WorkKind.INSTRUCTIONS, 900, 3_000),
+    )
     price = PairPrice(0.8, 100.0, 80.0, "dram", "lsu", "grid 1", "H100", work=(executed, read))
     assert price.decisive_work == read
     assert "Per launch: warp instructions 900 → 3k, bytes read from device memory 402M → 268M" in price.sentence
@@ -173,13 +169,16 @@ def test_work_is_that_of_a_whole_simulation() -> None:
         arguments = (f"x_ptr={size}", f"y_ptr={size}", "stride_x=1024", "stride_y=1024", "n_cols=1024")
         launches.append(LaunchRequest((str(rows),), dict(map(parse_argument, arguments))))
     whole = [one.counters for one in predict_launches([(entry, one) for one in launches], disassemble)]
-    work = {row[0]: row[1:] for row in predict_pair(entry, entry, (launches[0], launches[1]), disassemble).work}
+    work = {
+        row.amount: (row.left, row.right)
+        for row in predict_pair(entry, entry, (launches[0], launches[1]), disassemble).work
+    }
     assert work == {
         "sectors loaded from x_ptr": tuple(one.global_load_sectors for one in whole),
         "sectors stored to y_ptr": tuple(one.global_store_sectors for one in whole),
-        DEVICE_READS: (2 << 20, 1 << 20),
-        WAVEFRONTS: tuple(one.shared_wavefronts for one in whole),
-        INSTRUCTIONS: tuple(one.instructions for one in whole),
+        WorkKind.DEVICE_READS: (2 << 20, 1 << 20),
+        WorkKind.WAVEFRONTS: tuple(one.shared_wavefronts for one in whole),
+        WorkKind.INSTRUCTIONS: tuple(one.instructions for one in whole),
     }
     assert predict_pair(entry, entry, launches[0], disassemble).work == ()
 
@@ -219,7 +218,7 @@ def test_a_second_run_takes_prices_from_the_result_cache(tmp_path: Path) -> None
     pair = (saved("3.6.0/sm_80/copy").artifact, saved("3.6.0/gfx942/copy").artifact)
     price = PairPrice(
         1.5, 100.0, 150.0, "lsu", "lsu", "grid 1", "H100", facts={"spills": 1.2},
-        bank_conflicts=(LineConflicts("copy.py:11", 0.0, 2.5),), work=(LaunchWork(INSTRUCTIONS, 4, 8),),
+        bank_conflicts=(LineConflicts("copy.py:11", 0.0, 2.5),), work=(LaunchWork(WorkKind.INSTRUCTIONS, WorkKind.INSTRUCTIONS, 4, 8),),
     )  # fmt: skip
     calls: list[str] = []
 

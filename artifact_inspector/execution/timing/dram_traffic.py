@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR
+from artifact_inspector.execution.interpreter.footprints import PAIR
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_misses
 from artifact_inspector.execution.launch import KernelLaunch
@@ -32,14 +32,13 @@ _FEWEST_REUSES = 1.25
 def exceeds_l2(sample: LaunchSample, l2_bytes: int) -> bool:
     """Whether a launch reuses data and does not fit in L2, so that its waves decide what is fetched."""
     requested, distinct, distinct_written = _requested_bytes(sample)
-    reuses = sum(requested.values()) >= _FEWEST_REUSES * distinct
+    reuses = requested >= _FEWEST_REUSES * distinct
     return reuses and distinct + distinct_written > USABLE_L2_SHARE * l2_bytes
 
 
 def _repeats_passes(sample: LaunchSample, resident: int, l2_bytes: int) -> bool:
     """Whether CTAs that share no data read theirs again, which exceeds the L2 for all resident CTAs."""
-    requested, distinct, _ = _requested_bytes(sample)
-    read, traffic = sum(requested.values()), sample.traffic
+    (read, distinct, _), traffic = _requested_bytes(sample), sample.traffic
     again = [
         count
         for step, count in traffic.requested_sectors.items()
@@ -51,14 +50,12 @@ def _repeats_passes(sample: LaunchSample, resident: int, l2_bytes: int) -> bool:
     return repeats and is_alone and read / sample.launch.ctas * resident > l2_bytes
 
 
-def _requested_bytes(sample: LaunchSample) -> tuple[Mapping[str, float], float, float]:
-    """Tensor → bytes that the launch requests; and the distinct bytes that it reads and writes."""
-    sizes = {region.name: region.stop - region.start for region in sample.traffic.regions}
-    scale = SECTOR / len(sample.ctas) * sample.launch.ctas
-    requested = {name: sectors * scale for name, sectors in sample.traffic.sectors_read.items() if sectors}
-    distinct = sum(min(size, sizes[name]) for name, size in requested.items())
-    written = sum(min(sectors * scale, sizes[name]) for name, sectors in sample.traffic.sectors_written.items())
-    return requested, distinct, written
+def _requested_bytes(sample: LaunchSample) -> tuple[float, float, float]:
+    """Bytes that the launch requests; and the distinct bytes that it reads and writes."""
+    read, written = sample.traffic.sectors_read, sample.traffic.sectors_written
+    by_tensor = (sample.requested_bytes(read), sample.distinct_bytes(read), sample.distinct_bytes(written))
+    requested, distinct, distinct_written = (sum(sizes.values()) for sizes in by_tensor)
+    return requested, distinct, distinct_written
 
 
 def fetched_bytes(

@@ -10,7 +10,7 @@ the root of x⁴ = x + 1 cover every direction of the grid.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -395,6 +395,16 @@ class LaunchSample:
     def accesses(self) -> NDArray[np.int64]:
         """Accesses to global memory of each sampled CTA, by all its warps at once."""
         return np.array([self.traffic.accesses_of_cta[cta] for cta in self.ctas.tolist()])
+
+    def requested_bytes(self, sectors: Mapping[str, int]) -> dict[str, float]:
+        """Tensor → bytes of it that the CTAs touch, each by itself, from the sectors of the sampled ones."""
+        scale = SECTOR * self.launch.ctas / len(self.ctas)
+        return {name: count * scale for name, count in sectors.items()}
+
+    def distinct_bytes(self, sectors: Mapping[str, int]) -> dict[str, float]:
+        """The same, but at most the bytes of the tensor."""
+        sizes = {region.name: region.stop - region.start for region in self.traffic.regions}
+        return {name: min(size, sizes.get(name, size)) for name, size in self.requested_bytes(sectors).items()}
 
 
 def sample_launch(

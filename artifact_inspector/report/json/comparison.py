@@ -20,7 +20,7 @@ from artifact_inspector.comparison.pair import (
     StagePair,
     VerdictChange,
 )
-from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.comparison.pair_price import LaunchWork, PairPrice
 from artifact_inspector.comparison.reach import ComparedFile
 from artifact_inspector.comparison.regressions import KernelOutcome, Regressions
 from artifact_inspector.comparison.variant_causes import Causes, EntryDifference
@@ -73,6 +73,7 @@ define_shape(
         *hidden(x.facts, x.is_validated, x.same_within),
     ),
 )  # fmt: skip
+define_shape(LaunchWork, lambda x: (x.amount, x.left, x.right, *hidden(x.kind)))
 define_shape(
     Headline, lambda x: (
         x.fact.key, x.fact.direction, x.sentence, x.source, null_if_empty(x.reason),
