@@ -1,4 +1,4 @@
-"""A progress bar on standard error for work that takes longer than a second."""
+"""Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from artifact_inspector.report.console import make_console, write_lines
+
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 DELAY_SECONDS = 1.0
-"""Seconds before anything is shown."""
-_BAR_COLUMNS, _MIN_NAME = 64, 16
-"""Columns that the bar takes besides the name, and least columns of the name."""
+"""Seconds before a bar is shown."""
+LINE_SECONDS = 20.0
+"""Seconds between two lines where standard error is no terminal."""
 
 
 @contextmanager
@@ -24,21 +26,24 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
     Args:
         total: the number of items, or a function that returns it once it is known.
 
-    Nothing is shown in the first second, or if standard error is not a terminal.
+    A terminal shows a bar after a second. A pipe gets a line every 20 seconds: logs and agents see that work goes on.
     """
-    started = time.monotonic()
+    shown_at = time.monotonic()
     started_items = 0
     bar: Progress | None = None
-    task: TaskID | None = None
 
     def advance(name: str) -> None:
-        nonlocal started_items, bar, task
-        if bar is None and time.monotonic() - started > DELAY_SECONDS and sys.stderr.isatty():
-            bar, task = _start(verb)
-        if bar is not None and task is not None:
-            item_count = total if isinstance(total, int) else total()
-            room = max(bar.console.width - _BAR_COLUMNS, _MIN_NAME)
-            bar.update(task, completed=started_items, total=item_count, name=name[:room])
+        nonlocal started_items, bar, shown_at
+        item_count = total if isinstance(total, int) else total()
+        seconds = time.monotonic() - shown_at
+        if bar is None and seconds > DELAY_SECONDS and sys.stderr.isatty():
+            bar = _start(verb)
+        if bar is not None:
+            room = max(bar.console.width - 64, 16)  # the bar and the count take 64 columns
+            bar.update(bar.task_ids[0], completed=started_items, total=item_count, name=name[:room])
+        elif seconds > LINE_SECONDS:
+            shown_at += seconds
+            write_lines(f"{verb} {started_items + 1:,} of {item_count:,}: {name}\n", sys.stderr)
         started_items += 1
 
     try:
@@ -48,19 +53,11 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
             bar.stop()
 
 
-def _start(verb: str) -> tuple[Progress, TaskID]:
+def _start(verb: str) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from artifact_inspector.report.console import make_console
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[name]}", markup=False),
-        console=make_console(sys.stderr),
-        transient=True,
-    )
-    task = bar.add_task(verb, total=None, name="")
+    text, name = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[name]"))
+    bar = Progress(text, BarColumn(), MofNCompleteColumn(), name, console=make_console(sys.stderr), transient=True)
+    bar.add_task(verb, total=None, name="")
     bar.start()
-    return bar, task
+    return bar
