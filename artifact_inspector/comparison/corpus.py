@@ -115,11 +115,11 @@ class Change:
 
     @property
     def worse_facts(self) -> tuple[FactPair, ...]:
-        """Facts that got worse, the most important first, without minor counts and what a better fact outweighs."""
-        better = [rank_of(fact) for fact in self.facts if fact.direction is Sign.BETTER and not is_minor(fact)]
-        best = min(better, default=Consequence.OTHER.rank)
-        worse = [fact for fact in self.facts if fact.direction is Sign.WORSE and not is_minor(fact)]
-        return tuple(fact for fact in worse if rank_of(fact) <= best)
+        """Facts that got worse or unknown, most important first; no minor counts, none that a better one outweighs."""
+        major = [fact for fact in self.facts if not is_minor(fact)]
+        best = min((rank_of(x) for x in major if x.direction is Sign.BETTER), default=Consequence.OTHER.rank)
+        worse = [fact for fact in major if fact.direction is Sign.WORSE and rank_of(fact) <= best]
+        return tuple(fact for fact in self.facts if fact.unknown or fact in worse)
 
     @property
     def direction(self) -> Sign:
@@ -201,16 +201,17 @@ class Change:
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
         """Those of some gates that this kernel fails, in their order.
 
-        With the gate `time`, a predicted time decides, not facts: fewer stages take fewer registers and more time.
+        With the gate `time`, a predicted time decides, not known facts: fewer stages take less and run longer.
 
         Args:
             gates: `time`, categories, `code` or `any`.
             is_strict: fail on every difference; else only on what got worse, and on `code`.
         """
-        failed = {fact.category for fact in (self.facts if is_strict else self.worse_facts)}
+        lost = {fact.category for fact in self.facts if fact.unknown}
+        failed = lost | {fact.category for fact in (self.facts if is_strict else self.worse_facts)}
         direction = None if self.price is None else self.price.direction
         if direction is not None and TIME in gates and not is_strict:
-            failed = set()
+            failed = lost
         if direction is Sign.WORSE or (is_strict and direction is Sign.BETTER):
             failed |= {TIME}
         if self.degree in (Degree.CODE, Degree.CHANGED):

@@ -74,7 +74,8 @@ class Headline(NamedTuple):
     @property
     def sentence(self) -> str:
         """One sentence: direction, change, line, price of this fact, reason, origin."""
-        return self.describe("" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: ")
+        has_direction = self.fact.direction is not Sign.NEUTRAL and not self.fact.unknown
+        return self.describe(f"{self.fact.direction.capitalize()}: " if has_direction else "")
 
     @property
     def contrast(self) -> str:
@@ -145,11 +146,10 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     has_scratch = any(is_loop_name(fact.region) and fact_of(fact.key, fact.region) in scratch for fact in facts)
 
     def is_cheap(fact: FactPair) -> tuple[bool, bool]:
-        is_size = fact.category == Category.SHARED and consequence_of(fact) is Consequence.OTHER
+        is_size = is_known and fact.category == Category.SHARED and consequence_of(fact) is Consequence.OTHER
         is_count = fact.category in COUNTS and consequence_of(fact) is not Consequence.EXCHANGE
         is_cheap_spill = is_small_spill(fact) and not has_scratch  # outside of loops
-        is_cheap_size = is_size and is_known
-        return is_count or is_cheap_size or is_cheap_spill, have_enough and fact.category == Category.OCCUPANCY
+        return is_count or is_size or is_cheap_spill, have_enough and fact.category == Category.OCCUPANCY
 
     signed.sort(key=is_cheap)
     if not any(rank_of(fact) < Consequence.ACCESS.rank for fact in signed):
@@ -208,7 +208,7 @@ def _find_other_unit(facts: Sequence[FactPair]) -> FactPair | None:
 
 def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedKernels) -> Headline:
     left, right = kernels.left, kernels.right
-    worse, better = (left, right) if fact.direction is Sign.BETTER else (right, left)
+    worse, better = (left, right) if fact.direction is Sign.BETTER else (None if fact.unknown else right, left)
     source, reason = None, ""
     if worse is not None:
         source, reason = _find_evidence(fact, worse, better)
@@ -295,10 +295,9 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
         access = _find_narrowed(fact, worse)
         if access is not None:
             return str(access.source), next((str(cause.reason) for cause in access.causes), "")
-    codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
     is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
-    if is_finding:
-        codes = set(codes_of(fact.left) ^ codes_of(fact.right))
+    codes = set() if fact.region else _FINDINGS_OF_FACTS.get(consequence, set())
+    codes = set(codes_of(fact.left) ^ codes_of(fact.right)) if is_finding else codes
     remark = next((finding.remark for finding in find_findings(worse) if finding.code in codes), None)
     source = str(remark.sources[0]) if remark is not None and remark.sources else None
     return source, _describe_remark(remark, worse) if remark is not None and is_finding else ""

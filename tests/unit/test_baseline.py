@@ -24,6 +24,7 @@ from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.index import Index
 from artifact_inspector.report.json.baseline import baseline_text, recorded_text
 from artifact_inspector.report.json.baseline_reading import _share_equal, parse_baseline
+from artifact_inspector.vocabulary.fact import Sign
 from artifact_inspector.vocabulary.rows import summarise
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
@@ -196,6 +197,22 @@ def test_a_fact_that_is_not_known_any_more_shuts_its_gate(cache: Path) -> None:
     spills = next(fact for fact in change.facts if fact.key == "spills")
     assert (spills.left, spills.right, spills.reason) == (0, None, "unknown now")
     assert {"spills", "waits", "mma"} <= set(change.failures(["spills", "waits", "mma"]))
+    decisive = change.failing_headline(["spills"])
+    assert decisive is not None
+    assert decisive.source is None
+    assert not decisive.sentence.startswith("Worse")
+
+
+def test_better_facts_do_not_outweigh_a_fact_that_became_unknown(tmp_path: Path) -> None:
+    gemv = "sm_80/gemv_splitk"
+    copy = tmp_path / "gemv"
+    shutil.copytree(FIXTURES / "3.9.0" / gemv, copy)  # its loads are wider; a repository keeps no cubin of it
+    for cubin in copy.rglob("*.cubin"):
+        cubin.unlink()
+    (change,) = held(recorded(FIXTURES / "3.6.0" / gemv), copy).changes
+    assert change.direction is Sign.BETTER
+    gates = ("spills", "registers", "occupancy")
+    assert set(change.failures(gates, is_strict=False)) == set(gates)
 
 
 def test_what_was_not_known_when_it_was_recorded_shuts_no_gate(cache: Path, tmp_path: Path) -> None:
