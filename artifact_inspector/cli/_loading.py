@@ -23,7 +23,6 @@ from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming, ent
 from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import SourceLineReader, source_line_reader
-from artifact_inspector.hardware.products import find_product
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.progress import progress_bar
@@ -45,17 +44,6 @@ def read_filters(targets: Sequence[str] | None, properties: Sequence[str] | None
         if not all(selector.is_target for selector in parse_filters([name])):
             write_line(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
     return parse_filters([*names, *(properties or [])])
-
-
-def modelled_product(gpu: str | None, targets: Sequence[str] | None) -> str | None:
-    """The product to model: that of `--gpu`; without one, the only name in `--target` if it is a product's.
-
-    Example:
-        >>> modelled_product(None, ["H200"]), modelled_product(None, ["sm_90"]), modelled_product("H100", ["H200"])
-        ('H200', None, 'H100')
-    """
-    names = split_option_values(targets or [])
-    return gpu or (names[0] if len(names) == 1 and find_product(names[0]) else None)
 
 
 @dataclass(frozen=True)
@@ -107,7 +95,8 @@ def open_selected(
     """
     filters = read_filters(selection.target, selection.properties)
     cache = open_cache_or_fail(selection.cache)
-    artifacts = select_kernels(cache, selection.name, filters, stages)
+    is_disassembled = code is not None and code.sass and Stage.SASS in stages
+    artifacts = select_kernels(cache, selection.name, filters, () if is_disassembled else stages)
     problems: list[Problem] = []
     if assemble:
         artifacts, problems = _assemble_missing(artifacts)

@@ -7,13 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from artifact_inspector.cli._loading import (
-    cached_lookup,
-    inspect_kernels,
-    make_inspector,
-    modelled_product,
-    open_cache_or_fail,
-)
+from artifact_inspector.cli._loading import cached_lookup, inspect_kernels, make_inspector, open_cache_or_fail
 from artifact_inspector.comparison.corpus import Corpus, compare_corpora
 from artifact_inspector.comparison.fact_pair import SIDES, PairSide
 from artifact_inspector.comparison.matching import Axis
@@ -24,6 +18,7 @@ from artifact_inspector.facts.kernel import read_nothing
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, read_program, select_kernels
 from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.hardware.products import modelled_product
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.corpus import describe_candidates, suggest_axes
 from artifact_inspector.report.progress import progress_bar

@@ -67,10 +67,11 @@ def advise(
         from artifact_inspector.api.remedy_search import PROCESSOR_SHARE, processor_seconds
         from artifact_inspector.cli._budget import parse_duration
         from artifact_inspector.cli._launches import launch_disassembler
-        from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
+        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
         from artifact_inspector.compiling.ask.process import keep_workers
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.files.scratch import scratch_directory
+        from artifact_inspector.hardware.products import modelled_product
         from artifact_inspector.model.limits import SIMULATION_SECONDS
         from artifact_inspector.report.progress import progress_bar
 

@@ -33,17 +33,12 @@ def baseline(
     """Record facts and predicted times of kernels, for `check` to compare later caches with."""
     from artifact_inspector.api.baseline_records import record_kernels
     from artifact_inspector.cli._budget import limit_times
-    from artifact_inspector.cli._loading import (
-        cached_lookup,
-        has_facts,
-        inspect_kernels,
-        modelled_product,
-        open_selected,
-    )
+    from artifact_inspector.cli._loading import cached_lookup, has_facts, inspect_kernels, open_selected
     from artifact_inspector.comparison.baseline import RecordedTime
     from artifact_inspector.compiling.ask.manifest import group_launches
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.files.writer import write_pieces
+    from artifact_inspector.hardware.products import modelled_product
     from artifact_inspector.report.console import write
     from artifact_inspector.report.json.baseline import baseline_text, record_order
     from artifact_inspector.report.phrases import plural

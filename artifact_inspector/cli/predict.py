@@ -69,9 +69,10 @@ def predict(
         from artifact_inspector.api.launches import predict_launches
         from artifact_inspector.cli._budget import budget_seconds
         from artifact_inspector.cli._launches import launch_disassembler, requested_pairs
-        from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
+        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.hardware.peaks import find_peaks
+        from artifact_inspector.hardware.products import modelled_product
         from artifact_inspector.report.json.prediction import prediction_document
         from artifact_inspector.report.prediction import PredictionReport
         from artifact_inspector.report.progress import progress_bar

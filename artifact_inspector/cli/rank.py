@@ -54,10 +54,11 @@ def rank(
     from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants
     from artifact_inspector.cli._budget import budget_seconds
     from artifact_inspector.cli._launches import requested_pairs
-    from artifact_inspector.cli._loading import modelled_product, open_cache_or_fail, read_filters
+    from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.variations import parse_variations
     from artifact_inspector.facts.selection import select_kernels
+    from artifact_inspector.hardware.products import modelled_product
     from artifact_inspector.report.json.prediction import RankingDocument
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.ranking import RankingReport

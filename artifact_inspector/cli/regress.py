@@ -75,13 +75,13 @@ def regress(
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 nothing could be read.
     """
     from artifact_inspector.cli._budget import limit_times
-    from artifact_inspector.cli._loading import modelled_product
     from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.cli._sides import SelectedSides, compare_sides, select_sides
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
     from artifact_inspector.facts.selection import parse_filters
+    from artifact_inspector.hardware.products import modelled_product
     from artifact_inspector.report.corpus import RegressReport
     from artifact_inspector.report.json.comparison import regress_document
 

@@ -203,6 +203,8 @@ def select_kernels(
     """
     filters = [_of_target(target) if isinstance(target, Target) else target for target in targets]
     remaining = filter_kernels(cache.entries, filters, with_counts=True)
+    if name is not None and remaining:
+        remaining = _named(remaining, name)
     if stages:
         stage_names = {stage.value for stage in stages}
         available = Counter(stage.value for stage in Stage for x in remaining if stage.value in x.files)
@@ -213,19 +215,19 @@ def select_kernels(
             if Stage.SASS in stages:
                 remedy = "Add --sass, which disassembles binaries."
             raise UsageError(f"No kernel here has a file of stage {' or '.join(sorted(stage_names))}.", remedy)
-    if name is None:
-        return remaining
+    return remaining
+
+
+def _named(artifacts: Sequence[Artifact], name: str) -> tuple[Artifact, ...]:
     sought = name.lower()
-    exact = tuple(x for x in remaining if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
-    exact = exact or tuple(
-        x for x in remaining if x.requested_kernel is not None and sought == x.requested_kernel.lower()
-    )
+    exact = tuple(x for x in artifacts if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
+    exact = exact or tuple(x for x in artifacts if sought and sought == (x.requested_kernel or "").lower())
     partly = exact or tuple(
-        x for x in remaining if any(sought in text.lower() for text in (x.display_name, x.name, x.hash, x.directory))
+        x for x in artifacts if any(sought in text.lower() for text in (x.display_name, x.name, x.hash, x.directory))
     )
-    if not partly and remaining:
+    if not partly:
         raise UsageError(
-            f"No kernel here is called {name!r}, in name or hash.", _describe_near_matches(sought, remaining)
+            f"No kernel here is called {name!r}, in name or hash.", _describe_near_matches(sought, artifacts)
         )
     return partly
 

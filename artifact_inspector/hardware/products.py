@@ -14,9 +14,11 @@ The matrix units of an H20 are taken for a quarter of an H100's: its published 1
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from artifact_inspector.hardware.gpu import Product, Rates
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model.text import split_option_values
 
 _PRODUCTS = (
     (r"\bH200 NVL\b", Product("NVIDIA H200 NVL", 132, 141, 60, 1785)),
@@ -64,6 +66,17 @@ def find_product(name: str) -> Product | None:
     """
     upper = name.strip().upper()
     return next((product for pattern, product in _PRODUCTS if re.search(pattern, upper)), None)
+
+
+def modelled_product(gpu: str | None, targets: Iterable[str] | None) -> str | None:
+    """The product to model: the given one; without one, the only name among the targets if it is a product's.
+
+    Example:
+        >>> modelled_product(None, ["H200"]), modelled_product(None, ["sm_90"]), modelled_product("H100", ["H200"])
+        ('H200', None, 'H100')
+    """
+    names = split_option_values(targets or [])
+    return gpu or (names[0] if len(names) == 1 and find_product(names[0]) else None)
 
 
 def product_of(target: Target, name: str | None = None) -> Product | None:

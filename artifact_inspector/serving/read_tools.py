@@ -11,6 +11,7 @@ from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.selection import narrow, parse_filters, select_kernels
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
+from artifact_inspector.hardware.products import modelled_product
 from artifact_inspector.serving.catalog import PARTS
 from artifact_inspector.serving.items import (
     DEFAULT_PARTS,
@@ -222,9 +223,13 @@ def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: A
                 page, left_out=" ".join(filter(None, [page.left_out, f"{len(pairs)} launches: {budget.reason}"]))
             )
         entry, request = pairs.pop(0)
-        (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
+        (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=_product(arguments))
         items += prediction_items(entry, prediction)
     return make_page("predict", arguments, items, bound, "items", pending=f"{len(pairs)} launches" if pairs else None)
+
+
+def _product(arguments: Mapping[str, Any]) -> str | None:
+    return modelled_product(arguments.get("gpu"), [arguments.get("target", "")])
 
 
 def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
@@ -235,7 +240,7 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.report.json.prediction import RankingDocument
 
     problem = rank_recorded(_find_launches(service, arguments, all_variants=True))
-    ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
+    ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=_product(arguments))
     rows = encode(RankingDocument(rank=tuple(ranking)))["rank"]
     if problem.problem_labels:
         rows = [{"problem": problem.problem_labels[row["launch"]], **row} for row in rows]
@@ -249,7 +254,7 @@ def _answer_advise(service: ToolContext, arguments: Mapping[str, Any], bound: An
     from artifact_inspector.report.json.advise import advice_document
 
     pairs = launched_kernels(service, arguments)
-    disassemble, gpu = binary_disassembler(), arguments.get("gpu")
+    disassemble, gpu = binary_disassembler(), _product(arguments)
     diagnoses = diagnose_launches(pairs[:1], disassemble, gpu=gpu)
     diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu)
     items: list[Item] = []

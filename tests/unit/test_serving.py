@@ -18,6 +18,7 @@ pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, Tool
 
+from artifact_inspector.errors import UsageError
 from artifact_inspector.serving.mcp import make_server
 from artifact_inspector.serving.roots import AllowedDirectories
 from artifact_inspector.serving.tool import CHARACTERS_PER_TOKEN, DEFAULT_TOKENS, ToolContext
@@ -336,6 +337,25 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
         both = answer(tool, {**asked, "tokens": 20000}, tmp_path)["items"]
         assert [one["grid"] for one in both if one["part"] == "launch"] == [[8, 1, 1], [4, 1, 1]]
         assert answer(tool, {**asked, "tokens": 100}, tmp_path)["left_out"].endswith(" items, and 1 launches")
+
+
+@pytest.mark.parametrize("tool", ["predict", "rank", "advise"])
+def test_a_product_as_the_target_is_the_gpu_that_is_modelled(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    modelled: list[str | None] = []
+
+    def record(*_: Any, gpu: str | None) -> Any:
+        modelled.append(gpu)
+        raise UsageError("not simulated here", "")
+
+    for module, name in (
+        ("api.launches", "predict_launches"),
+        ("execution.timing.ranking", "rank_launches"),
+        ("api.advice", "diagnose_launches"),
+    ):
+        monkeypatch.setattr(f"artifact_inspector.{module}.{name}", record)
+    for asked in ({"target": "H200"}, {"target": "sm_90"}, {"target": "sm_90", "gpu": "H20"}):
+        ask(tool, {**CALLS["predict"], **asked})
+    assert modelled == ["H200", None, "H20"]
 
 
 @pytest.mark.long

@@ -112,6 +112,24 @@ def test_what_killed_processes_left_is_removed_by_a_later_one(tmp_path: Path) ->
     assert [name for name, place in left.items() if not place.exists()] == ["of one that ended"]
 
 
+def test_a_stage_that_is_disassembled_needs_no_file_of_its_own(tmp_path: Path) -> None:
+    fixture, cache, tool = FIXTURES / "3.6.0" / "sm_100" / "softmax", tmp_path / "cache", tmp_path / "nvdisasm"
+    (saved,) = fixture.rglob("*.sass")
+    tool.write_text(
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'nvdisasm: NVIDIA (R) CUDA disassembler V99.0.0'\n"
+        f"exec cat '{saved}'\n"
+    )
+    tool.chmod(0o755)
+    shutil.copytree(fixture, cache, ignore=shutil.ignore_patterns("*.sass"))
+    command = [sys.executable, "-m", "artifact_inspector", str(cache), "softmax", "--stage", "sass", "--no-index"]
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Add --sass" in refused.stderr
+    shown = subprocess.run([*command, "--sass", "--nvdisasm", str(tool)], capture_output=True, text=True)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "sass" in shown.stdout
+
+
 def test_a_command_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
     tool, cache, scratch = tmp_path / "nvdisasm", tmp_path / "cache", tmp_path / "scratch"
     tool.write_text(
