@@ -122,10 +122,11 @@ def test_a_stage_that_is_disassembled_needs_no_file_of_its_own(tmp_path: Path) -
     tool.chmod(0o755)
     shutil.copytree(fixture, cache, ignore=shutil.ignore_patterns("*.sass"))
     command = [sys.executable, "-m", "artifact_inspector", str(cache), "softmax", "--stage", "sass", "--no-index"]
-    refused = subprocess.run(command, capture_output=True, text=True)
+    env = {**os.environ, "ARTIFACT_INSPECTOR_SASS_CACHE": "off"}
+    refused = subprocess.run(command, capture_output=True, text=True, env=env)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Add --sass" in refused.stderr
-    shown = subprocess.run([*command, "--sass", "--nvdisasm", str(tool)], capture_output=True, text=True)
+    shown = subprocess.run([*command, "--sass", "--nvdisasm", str(tool)], capture_output=True, text=True, env=env)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "sass" in shown.stdout
 
