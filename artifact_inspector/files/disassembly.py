@@ -9,8 +9,9 @@ import contextlib
 import hashlib
 import os
 import re
+import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.elf import refuse_repeated_contents
+from artifact_inspector.files.merged_cubins import merge_cubins, merge_key, normalize, split_functions
 from artifact_inspector.files.reader import read_content, read_own_content
 from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.files.writer import is_disabled, user_cache, write_private
@@ -30,6 +32,8 @@ MAX_BINARY_BYTES = 64 << 20
 """Maximum bytes of a cubin or an hsaco."""
 MAX_CACHE_BYTES = 256 << 20
 """Maximum bytes of all cached texts, compressed."""
+_MOST_MERGED = 16
+"""Cubins by one start of the tool."""
 
 _BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
@@ -99,30 +103,56 @@ def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
     cache_path = _cache_path(cubin, tool)
     text = None if cache_path is None else _read_cached(cache_path)
     if text is None:
-        text = _run_and_check(cubin, tool, arch)
-        if cache_path is not None:
-            with contextlib.suppress(OSError):
-                _evict_oldest(cache_path.parent)
-            write_private(cache_path, zlib.compress(text.encode(), 1))
+        text = normalize(_run_and_check(cubin, tool, arch))
+        _store(cache_path, text)
     return text
 
 
 def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callable[[Path], None]) -> None:
-    """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
+    """Disassemble cubins in parallel, several by one start, so that `disassemble` finds them in the cache.
 
     Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is disabled.
     """
     if is_disabled(CACHE_VARIABLE):
         return
+    groups: dict[bytes, list[tuple[Path, bytes]]] = {}
+    for path in cubins:
+        try:
+            cubin = read_content(path, MAX_BINARY_BYTES)
+            groups.setdefault(merge_key(cubin), []).append((path, cubin))
+        except (OSError, CacheError):
+            progress(path)
 
-    def disassemble_file(cubin: Path) -> Path:
-        with contextlib.suppress(OSError, CacheError):
-            disassemble(read_content(cubin, MAX_BINARY_BYTES), tool)
-        return cubin
+    def disassemble_part(part: Sequence[tuple[Path, bytes]]) -> list[Path]:
+        disassemble_merged([*{cubin: None for _, cubin in part}], tool)
+        for _, cubin in part:
+            with contextlib.suppress(CacheError):
+                disassemble(cubin, tool)
+        return [path for path, _ in part]
 
+    parts = []
+    for rows in groups.values():
+        count = min(_MOST_MERGED, -(-len(rows) // (os.cpu_count() or 1)))
+        parts += [rows[at : at + count] for at in range(0, len(rows), count)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in as_completed([pool.submit(disassemble_file, cubin) for cubin in cubins]):
-            progress(done.result())
+        for done in as_completed([pool.submit(disassemble_part, part) for part in parts]):
+            for path in done.result():
+                progress(path)
+
+
+def disassemble_merged(cubins: Sequence[bytes], tool: Disassembler) -> None:
+    """Fill the cache for cubins of equal `merge_key` by one start of the tool, where that gives the same text."""
+    missing = [of for of in cubins if (path := _cache_path(of, tool)) is not None and _read_cached(path) is None]
+    if len(missing) < 2:
+        return
+    with contextlib.suppress(CacheError, ValueError, LookupError, struct.error):
+        for cubin in missing:
+            binary_arch("cubin", cubin)
+        with private_copy(merged := merge_cubins(missing), "kernels.cubin") as copy:
+            status, text, _ = _run_disassembler(tool, copy, len(merged))
+        if not status and _INDIRECT.search(text) is None:
+            for cubin, function in zip(missing, split_functions(text), strict=True):
+                _store(_cache_path(cubin, tool), function)
 
 
 def binary_arch(suffix: str, binary: bytes) -> str:
@@ -200,6 +230,13 @@ def _suggest_toolkit(arch: str, tool: Disassembler) -> str:
 
 
 # ── The user's cache directory ───────────────────────────────────────────────────────────────────
+
+
+def _store(cache_path: Path | None, text: str) -> None:
+    if cache_path is not None:
+        with contextlib.suppress(OSError):
+            _evict_oldest(cache_path.parent)
+        write_private(cache_path, zlib.compress(text.encode(), 1))
 
 
 def _cache_path(cubin: bytes, tool: Disassembler) -> Path | None:

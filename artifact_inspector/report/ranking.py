@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.execution.timing.ranking import LATENCY_TERM, RankedLaunch
+from artifact_inspector.execution.timing.ranking import BOUND_NOTE, LATENCY_TERM, RankedLaunch
 from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 MAX_TERMS = 5
@@ -92,7 +92,7 @@ def _table(rows: Sequence[RankedLaunch], identical_binaries: Mapping[int, Sequen
         term_texts = [f"{name} {share:.0%}" for name, share in shares if share > MIN_SHARE]
         table.add_row(
             str(position),
-            f"{row.score / best:.2f}×",
+            f"{'≥' if BOUND_NOTE in row.notes else ''}{row.score / best:.2f}×",
             _merge_names([_name(row), *identical_binaries.get(row.launch, ())]),
             _name_term(row.bottleneck or ""),
             ", ".join(term_texts),

@@ -12,6 +12,7 @@ The result is an order, not a forecast of times: clock rates, other work and the
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,9 @@ LATENCY_TERM, LAUNCH_TERM = "path", "launch"
 AMD_NOTE = "AMD: rates and latencies are documented ones; no ranking was compared with a GPU"
 STEPS = 50_000_000
 """Steps after which a launch counts as endless by default."""
+EXACT_PLACES = 10
+BOUND_NOTE = f"≥: a lower bound, without waves of CTAs: the first {EXACT_PLACES} are faster"
+"""Of launches that cannot be among the first of their problem."""
 _RESIDENT_CTAS = "the number of resident CTAs per multiprocessor"
 
 
@@ -410,6 +414,22 @@ def bound_candidate(
     return estimate_candidate(candidate, disassemble, gpu=gpu, limit=limit, deferred=deferred), tuple(deferred)
 
 
+def _undecided(
+    rows: Mapping[int, RankedLaunch], bounds: Mapping[int, RankedLaunch], problems: Sequence[object], least: int
+) -> list[int]:
+    """Launches of which only a bound is known, and which may be among the first of their problem."""
+    chosen: list[int] = []
+    for problem in dict.fromkeys(problems[at] for at in bounds):
+        known = sorted(
+            row.score for at, row in rows.items() if problems[at] == problem and at not in bounds and row.score
+        )
+        limit = known[EXACT_PLACES - 1] if len(known) >= EXACT_PLACES else math.inf
+        hidden = [row.launch for row in sort_by_score([*bounds.values()]) if problems[row.launch] == problem]
+        hidden = [at for at in hidden if (bounds[at].score or 0.0) < limit]
+        chosen += hidden[: max(EXACT_PLACES - len(known), least)]
+    return chosen
+
+
 def rank_launches(
     candidates: Sequence[RankingCandidate],
     disassemble: Disassemble | None,
@@ -432,29 +452,32 @@ def rank_launches(
     """
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
+    windows = SharedWindows(candidates, disassemble, limit, processors)
+    multiplicity, problems = Counter(first_identical), [candidate.problem for candidate in candidates]
+    distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
+    alike = Counter(map(windows.launch_key, distinct_binaries))
+
     def estimate(at: int, stream: AccessStream | None = None) -> RankedLaunch:
         return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
-        if alike[windows.launch_key(at)] == 1:  # no other makes the same accesses
-            return at, estimate(at), ()
+        if len(distinct_binaries) <= EXACT_PLACES and alike[windows.launch_key(at)] == 1:
+            return at, estimate(at), ()  # the window is needed, and no other launch makes the same accesses
         return at, *bound_candidate(candidates[at], disassemble, gpu=gpu, limit=limit)
 
     estimates: dict[int, RankedLaunch] = {}
-    multiplicity = Counter(first_identical)
-    distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
-    windows = SharedWindows(candidates, disassemble, limit, processors)
-    alike = Counter(map(windows.launch_key, distinct_binaries))
     for at, row, deferred in map_in_processes(estimate_bound, distinct_binaries, processors):
         estimates[at] = replace(row, launch=at, label=labels[at])
         for _ in range(multiplicity[at]):
             progress(estimates[at])
         windows.of_launch.update((at, window) for window in deferred)
-    if windows.of_launch:
-        shared = [row.launch for row in sort_by_score([*estimates.values()]) if row.launch in windows.of_launch]
-        windows.record(shared)
-        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), shared, processors)
+    bounds = {at: row for at in windows.of_launch if (row := estimates[at]).score is not None}
+    while chosen := _undecided(estimates, bounds, problems, processors):
+        windows.record(chosen)
+        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), chosen, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})
+        bounds = {at: row for at, row in bounds.items() if at not in chosen}
+    estimates.update({at: replace(row, notes=(*row.notes, BOUND_NOTE)) for at, row in bounds.items()})
     duplicates = [
         replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
         for at, first in enumerate(first_identical)

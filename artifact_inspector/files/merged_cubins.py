@@ -1,0 +1,96 @@
+"""One cubin with the functions of several, so that a disassembler starts once: a start takes a quarter of a second.
+
+The files follow each other, and a new table of sections points into them. The whole file is its table of strings.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+
+from artifact_inspector.files.elf import read_sections, section_content, symbol_name
+
+_MACHINE, _HEADER_BYTES, _RELA, _SYMBOL_BITS = 190, 64, 4, 24
+_TABLES = 5
+"""Sections before those of code: none, strings, symbols, lines, relocations of lines."""
+_SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
+_CODE_HEADING = re.compile(r"^//-+ \.text\.", re.M)
+_SYMBOL_HEADING = re.compile(r"\n+//-+ SYMBOLS -.*", re.S)
+_PADDING = re.compile(r" +(?=/\* 0x[0-9a-f]{16} \*/|-{20})")
+_LABEL = re.compile(r"(?<=\.L_)(?:x_)?\d+\b")
+_SUFFIX = re.compile(r"__merged_\d+__")
+"""Of names of functions, which would not keep their lines if several had one name."""
+
+
+def merge_key(cubin: bytes) -> bytes:
+    """Equal for cubins that can be merged: format, type, machine, version and flags."""
+    return cubin[:0x18] + cubin[0x30:0x34]
+
+
+def merge_cubins(cubins: Sequence[bytes]) -> bytes:
+    """A cubin with the code and the lines of others, which have one function each.
+
+    Raises:
+        CacheError, ValueError, LookupError, struct.error: they cannot be merged.
+    """
+    body, symbols, lines, relocations = bytearray(cubins[0][:_HEADER_BYTES]), bytearray(_SYMBOL.size), bytearray(), b""
+    tables, code = [(0,) * 10] * _TABLES, []
+    for number, cubin in enumerate(cubins):
+        base, sections, suffix = len(body), read_sections(cubin, "cubin", _MACHINE), f"__merged_{number}__\0".encode()
+        body += cubin
+        table, names = struct.unpack_from("<Q14xH", cubin, 0x28)
+        places = {section.name: place for place, section in enumerate(sections)}
+        rows = list(_SECTION.iter_unpack(cubin[table : table + _SECTION.size * len(sections)]))
+        rows = [(base + rows[names][4] + row[0], *row[1:]) for row in rows]
+        (text,) = [place for name, place in places.items() if name.startswith(".text.")]
+        old_symbols, line = places[".symtab"], places[".debug_line"]
+        relocated = places.get(".rela.debug_line") or places[".rel.debug_line"]
+        refers = any(of.size for of in sections if of.name.startswith((".rel.text", ".rela.text")))
+        if refers or tables[-1][1] not in (0, sections[relocated].kind) or _SUFFIX.search(sections[text].name):
+            raise ValueError("code refers to symbols, or relocations differ")
+        new = {}
+        strings = base + rows[rows[old_symbols][6]][4]
+        for at, (_, kind, other, place, *extent) in enumerate(
+            _SYMBOL.iter_unpack(section_content(sections[old_symbols], cubin))
+        ):
+            if place == text:
+                new[at] = len(symbols) // _SYMBOL.size
+                symbols += _SYMBOL.pack(len(body), kind, other, _TABLES + len(code), *extent)
+                name = symbol_name(at, sections[old_symbols], sections, cubin).encode()
+                body += name + suffix if name else b"\0"
+        relocation = struct.Struct("<QQq" if sections[relocated].kind == _RELA else "<QQ")
+        for at, target, *addend in relocation.iter_unpack(section_content(sections[relocated], cubin)):
+            place = new[target >> 32] << 32 | target & 0xFFFFFFFF
+            relocations += relocation.pack(at + len(lines), place, *addend)
+        lines += section_content(sections[line], cubin)
+        _, kind, flags, _, offset, size, _, info, *others = rows[text]
+        info = info >> _SYMBOL_BITS << _SYMBOL_BITS | new[info & (1 << _SYMBOL_BITS) - 1]
+        code.append((len(body), kind, flags, 0, base + offset, size, 2, info, *others))
+        body += sections[text].name.encode() + suffix
+        tables = [(strings, *tables[0][1:]), *(rows[of] for of in (names, old_symbols, line, relocated))]
+    for at, (content, link, info) in enumerate(
+        ((body, 0, 0), (symbols, 1, len(symbols) // _SYMBOL.size), (lines, 0, 0), (relocations, 2, 3)), 1
+    ):
+        offset = 0 if content is body else len(body)
+        body += b"" if content is body else content
+        tables[at] = (*tables[at][:3], 0, offset, len(content), link, info, *tables[at][8:])
+    struct.pack_into("<QQ", body, 0x20, 0, len(body))
+    struct.pack_into("<4xHHHH", body, 0x34, 0, _SECTION.size, _TABLES + len(code), 1)
+    return bytes(body) + b"".join(_SECTION.pack(*row) for row in tables + code)
+
+
+def split_functions(text: str) -> list[str]:
+    """The disassembly of each function, as if its cubin had no other."""
+    starts = [heading.start() for heading in _CODE_HEADING.finditer(text)]
+    ends = [*starts[1:], len(text)]
+    parts = [text[: starts[0]] + text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [normalize(_SUFFIX.sub("", part)) for part in parts]
+
+
+def normalize(text: str) -> str:
+    """A disassembly without what depends on other functions: numbers of labels, columns, symbols."""
+    text = _PADDING.sub(" ", _SYMBOL_HEADING.sub("", text)).rstrip() + "\n"
+    labels = sorted({*_LABEL.findall(text)}, key=lambda label: int(label.removeprefix("x_")))
+    numbers = {label: str(number) for number, label in enumerate(labels)}
+    return _LABEL.sub(lambda label: numbers[label[0]], text)
