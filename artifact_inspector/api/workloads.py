@@ -88,7 +88,8 @@ def run_workload(
 _PROGRAM = """
 import sys
 sys.path[:] = [path for path in sys.path if path]  # the working directory may be a cache
-import itertools, warnings
+import gc, itertools, warnings
+gc.disable()  # each compile, in a process forked from this one, would visit all objects again
 warnings.simplefilter("ignore")
 from {module} import workload
 own, tries = workload(), {tries!r}

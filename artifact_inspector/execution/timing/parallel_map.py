@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +46,7 @@ def map_in_processes(
         fork_context = multiprocessing.get_context("fork")
         prepare_workers()
         others = {*multiprocessing.active_children()}
-        with ProcessPoolExecutor(min(processors, len(numbers)), fork_context, end_with_parent) as pool:
+        with ProcessPoolExecutor(min(processors, len(numbers)), fork_context, _begin_worker) as pool:
             jobs = [pool.submit(_run_job, number) for number in numbers]
             workers = {*multiprocessing.active_children()} - others
             try:
@@ -63,6 +64,12 @@ def map_in_processes(
         ) from None
     finally:
         _job = None
+
+
+def _begin_worker() -> None:
+    gc.freeze()  # a collection would copy the pages of the parent's objects
+    gc.disable()
+    end_with_parent()
 
 
 def _completed(
