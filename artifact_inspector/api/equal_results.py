@@ -80,14 +80,9 @@ def compare_results(
     environment = {**environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ":".join(paths)}
     try:
         run = subprocess.run(
-            [sys.executable, "-c", _PROGRAM.format(max(1, round(seconds)))],
-            input=json.dumps(document),
-            capture_output=True,
-            text=True,
-            timeout=_MOST_SECONDS,
-            env=environment,
-            check=True,
-        )
+            [sys.executable, "-c", _PROGRAM.format(max(1, round(seconds)))], input=json.dumps(document),
+            capture_output=True, text=True, timeout=_MOST_SECONDS, env=environment, check=True
+        )  # fmt: skip
         return bool(json.loads(run.stdout.splitlines()[-1]))
     except (subprocess.SubprocessError, ValueError, IndexError):
         return None

@@ -41,38 +41,25 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
     """
     artifact = kernel.artifact
     kernel_values = {
-        "name": artifact.display_name,
-        "hash": artifact.hash,
+        "name": artifact.display_name, "hash": artifact.hash,
         "target": None if artifact.target is None else artifact.target.arch,
-        "triton_version": artifact.triton_version,
-        "num_warps": artifact.num_warps,
-        "num_stages": artifact.num_stages,
-        **record_values(Subject(kernel), Of.KERNEL),
-    }
+        "triton_version": artifact.triton_version, "num_warps": artifact.num_warps,
+        "num_stages": artifact.num_stages, **record_values(Subject(kernel), Of.KERNEL)
+    }  # fmt: skip
     rows = []
     for stage, facts in kernel.stages.items():
         for region in facts.regions:
             ahead = region.distance
             low, high = ahead if isinstance(ahead, tuple) else (ahead, ahead)
             row = {
-                **kernel_values,
-                "stage": stage.value,
-                "region": region.id,
-                "kind": region.kind,
-                "depth": region.depth,
-                "is_main": region.id == kernel.principal,
-                "is_in_program": region.is_in_program,
-                "verdict": region.verdict,
-                "phrase": region.phrase,
-                "distance_min": low,
-                "distance_max": high,
-                "unroll_factor": region.unroll_factor,
-                "first_line": region.lines[0],
-                "last_line": region.lines[1],
-                "rounds": len(region.rounds),
+                **kernel_values, "stage": stage.value, "region": region.id, "kind": region.kind,
+                "depth": region.depth, "is_main": region.id == kernel.principal,
+                "is_in_program": region.is_in_program, "verdict": region.verdict, "phrase": region.phrase,
+                "distance_min": low, "distance_max": high, "unroll_factor": region.unroll_factor,
+                "first_line": region.lines[0], "last_line": region.lines[1], "rounds": len(region.rounds),
                 **record_values(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
-                **record_values(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
-            }
+                **record_values(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE)
+            }  # fmt: skip
             # enumerations, versions and architectures are subclasses of str
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})
     return rows

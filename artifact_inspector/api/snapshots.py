@@ -99,12 +99,9 @@ class StoredFacts:
 
     def _write_content(self, summary: Summary) -> None:
         content = {
-            "version": VERSION,
-            "kernel": summary.name,
-            "target": summary.target,
-            "triton": summary.triton,
-            "facts": {row.key: row.value for row in _stored_rows(summary)},
-        }
+            "version": VERSION, "kernel": summary.name, "target": summary.target, "triton": summary.triton,
+            "facts": {row.key: row.value for row in _stored_rows(summary)}
+        }  # fmt: skip
         if self._last_content not in (None, content):
             raise UsageError(
                 f"One test stores two kernels in {self.path}.",

@@ -73,11 +73,8 @@ def _remainder(left: ValueRange, right: ValueRange) -> tuple[int, int]:
 
 _BINARY: Mapping[str, Callable[[ValueRange, ValueRange], tuple[int, int]]] = {
     "arith.addi": lambda a, b: (a.low + b.low, a.high + b.high),
-    "arith.subi": lambda a, b: (a.low - b.high, a.high - b.low),
-    "arith.muli": _corners(lambda a, b: a * b),
-    "arith.divsi": _corners(_divided),
-    "arith.divui": _corners(_divided),
-    "arith.remsi": _remainder,
+    "arith.subi": lambda a, b: (a.low - b.high, a.high - b.low), "arith.muli": _corners(lambda a, b: a * b),
+    "arith.divsi": _corners(_divided), "arith.divui": _corners(_divided), "arith.remsi": _remainder,
     "arith.remui": _remainder,
     "arith.andi": lambda a, b: (0, min((one.high for one in (a, b) if one.low >= 0), default=0)),
     "arith.minsi": lambda a, b: (min(a.low, b.low), min(a.high, b.high)),
@@ -86,8 +83,8 @@ _BINARY: Mapping[str, Callable[[ValueRange, ValueRange], tuple[int, int]]] = {
     "arith.maxui": lambda a, b: (max(a.low, b.low), max(a.high, b.high)),
     "arith.shli": _corners(lambda a, b: a << min(max(b, 0), 40)),
     "arith.shrsi": _corners(lambda a, b: a >> min(max(b, 0), 63)),
-    "arith.shrui": _corners(lambda a, b: a >> min(max(b, 0), 63)),
-}
+    "arith.shrui": _corners(lambda a, b: a >> min(max(b, 0), 63))
+}  # fmt: skip
 
 
 class RangeAnalysis:

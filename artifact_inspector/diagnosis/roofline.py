@@ -11,15 +11,9 @@ from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 _RATE_OF = {
-    "fp16": "f16",
-    "bf16": "f16",
-    "tf32": "tf32",
-    "fp32": "tf32",
-    "fp8": "f8",
-    "int8": "i8",
-    "fp64": "f64",
-    "fp4": "f4",
-}
+    "fp16": "f16", "bf16": "f16", "tf32": "tf32", "fp32": "tf32", "fp8": "f8", "int8": "i8", "fp64": "f64",
+    "fp4": "f4"
+}  # fmt: skip
 _RATE_OF_LOADED = {"f16": "f16", "bf16": "f16", "i8": "i8"}
 """The same of loaded elements that a wider dot multiplies: it could multiply them as they are."""
 

@@ -503,15 +503,9 @@ _REORDERED_SUM = 2.0**-16
 _NARROW_OPERANDS = 2.0**-8
 """Relative error of a product whose operands are rounded to bf16, the least precise type that dots widen."""
 _REWRITES: dict[CauseKind, Callable[[KernelText, int, CauseKind], Iterator[SourceEdit]]] = {
-    CauseKind.REDUNDANT_LOAD: _load_once,
-    CauseKind.INVARIANT_LOAD: _hoist,
-    CauseKind.FP32_DOT: _use_tf32,
-    CauseKind.WIDE_DOT: _narrow_dot,
-    CauseKind.INT64: _narrow_offsets,
-    CauseKind.REDUCTION_PER_TRIP: _reduce_once,
-    CauseKind.SERIAL_LOOP: _flag_loop,
-    CauseKind.DRAINED_PIPELINE: _flag_loop,
-    CauseKind.MASKS: _peel_tail,
-    CauseKind.REFETCHED: _group_programs,
-    CauseKind.NARROW_ACCESS: _mark_multiples,
-}
+    CauseKind.REDUNDANT_LOAD: _load_once, CauseKind.INVARIANT_LOAD: _hoist, CauseKind.FP32_DOT: _use_tf32,
+    CauseKind.WIDE_DOT: _narrow_dot, CauseKind.INT64: _narrow_offsets,
+    CauseKind.REDUCTION_PER_TRIP: _reduce_once, CauseKind.SERIAL_LOOP: _flag_loop,
+    CauseKind.DRAINED_PIPELINE: _flag_loop, CauseKind.MASKS: _peel_tail, CauseKind.REFETCHED: _group_programs,
+    CauseKind.NARROW_ACCESS: _mark_multiples
+}  # fmt: skip

@@ -136,13 +136,10 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
         key = (event.get("kernel"), event.get("target"))
         if event["event"] == "given" and key in names:
             launch = {
-                "hash": key[0],
-                "kernel": names[key],
-                "target": key[1],
-                "grid": event["grid"],
+                "hash": key[0], "kernel": names[key], "target": key[1], "grid": event["grid"],
                 "args": event["args"],
-                **({"interpreted": event["interpreted"]} if "interpreted" in event else {}),
-            }
+                **({"interpreted": event["interpreted"]} if "interpreted" in event else {})
+            }  # fmt: skip
             launch_key = json.dumps(launch, sort_keys=True)
             launch |= {field: event[field] for field in ("initialized", "created") if field in event}
             if names_of_filled := [name for name, at in event.get("created", {}).items() if at in filled]:
@@ -186,21 +183,14 @@ def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage:
         else:
             launches[grid, location, caller] = launches.get((grid, location, caller), 0) + times
     return CapturedKernel(
-        name=event["name"],
-        hash=None if event["directory"] is None else event["kernel"],
-        target=parse_target(event["target"]),
-        signature=event["signature"],
-        constexprs=event["constexprs"],
+        name=event["name"], hash=None if event["directory"] is None else event["kernel"],
+        target=parse_target(event["target"]), signature=event["signature"], constexprs=event["constexprs"],
         options=event["options"],
         launches=tuple(Launch(*launch, times) for launch, times in launches.items()),
-        benchmark_launches=benchmarked,
-        compiled_for=CallSite(event["place"], event["caller"]),
-        seconds=event["seconds"],
-        directory=None if event["directory"] is None else Path(event["directory"]),
-        message=event["message"],
-        shortage=shortage,
-        kernel_path=event.get("defined"),
-    )
+        benchmark_launches=benchmarked, compiled_for=CallSite(event["place"], event["caller"]),
+        seconds=event["seconds"], directory=None if event["directory"] is None else Path(event["directory"]),
+        message=event["message"], shortage=shortage, kernel_path=event.get("defined")
+    )  # fmt: skip
 
 
 MAX_LISTED_KERNELS = 3

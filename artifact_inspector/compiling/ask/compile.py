@@ -208,22 +208,13 @@ def _make_result(row: Mapping[str, Any], kernel_path: str) -> CompileResult:
         names = f"; similar names are {', '.join(similar_names)}." if similar_names else "."
         remedy = f"{target.arch} is not a known GPU{names}"
     return CompileResult(
-        kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"],
-        target=target,
-        seconds=row["seconds"],
-        directory=None if directory is None else Path(directory),
-        message=row.get("message"),
-        remedy=remedy,
-        kernel_path=kernel_path,
-        triton=row.get("triton"),
-        config=row.get("config"),
-        is_cached=bool(row.get("cached")),
-        is_usage_error=row.get("kind") == "usage",
-        types=tuple(row.get("types", ())),
-        constants=row.get("constants", {}),
-        options=row.get("options", {}),
-        details=row.get("details"),
-    )
+        kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"], target=target,
+        seconds=row["seconds"], directory=None if directory is None else Path(directory),
+        message=row.get("message"), remedy=remedy, kernel_path=kernel_path, triton=row.get("triton"),
+        config=row.get("config"), is_cached=bool(row.get("cached")),
+        is_usage_error=row.get("kind") == "usage", types=tuple(row.get("types", ())),
+        constants=row.get("constants", {}), options=row.get("options", {}), details=row.get("details")
+    )  # fmt: skip
 
 
 class Recompilation(NamedTuple):
@@ -263,11 +254,8 @@ def recompile_texts(
         ttir_path.parent.mkdir(parents=True)
         write_text(ttir_path, text)
         request: dict[str, Any] = {
-            "place": str(ttir_path),
-            "signature": None,
-            "constexprs": {},
-            "options": dict(options),
-        }
+            "place": str(ttir_path), "signature": None, "constexprs": {}, "options": dict(options)
+        }  # fmt: skip
         request |= {"configs": None, "targets": [str(target)], "out": str(directory / f"made{number}")}
         requests.append({**request, "environment": {}, "untrusted": True, "is_retargeted": is_retargeted})
     recompilations: dict[int, Recompilation] = {}

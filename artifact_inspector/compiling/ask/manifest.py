@@ -85,12 +85,9 @@ def create_directory(out: Path) -> Path:
 
 
 _VALUE_TYPES: Mapping[str, type] = {
-    **dict.fromkeys(("place", "kernel", "target", "directory", "hash"), str),
-    "types": list,
-    "constants": dict,
-    "options": dict,
-    "args": dict,
-}
+    **dict.fromkeys(("place", "kernel", "target", "directory", "hash"), str), "types": list,
+    "constants": dict, "options": dict, "args": dict
+}  # fmt: skip
 """Expected type of each value; the record may come from an untrusted cache."""
 
 
@@ -179,18 +176,13 @@ def _format_manifest(entries: list[dict[str, Any]], launches: list[dict[str, Any
 
 def _describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
     entry = {
-        "kernel": result.kernel,
-        "place": result.kernel_path,
-        "target": result.target.arch,
-        "triton": result.triton,
-        "config": result.config,
-        "types": list(result.types),
-        "constants": dict(result.constants),
-        "options": dict(result.options),
+        "kernel": result.kernel, "place": result.kernel_path, "target": result.target.arch,
+        "triton": result.triton, "config": result.config, "types": list(result.types),
+        "constants": dict(result.constants), "options": dict(result.options),
         "seconds": round(result.seconds, 3),
         "directory": None if result.directory is None else os.path.relpath(result.directory, directory),
-        "message": result.message,
-    }
+        "message": result.message
+    }  # fmt: skip
     if (details := result.details) is not None:
         dropped = len(details) - MAX_DETAIL_CHARACTERS
         text = details if dropped <= 0 else f"… {dropped:,} characters are not kept …\n{details[dropped:]}"

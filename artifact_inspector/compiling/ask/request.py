@@ -60,14 +60,11 @@ class KernelRequest:
             file, _, name = kernel_path.partition(":")
             kernel_path = f"{Path(file).absolute()}:{name}" if name else str(Path(file).absolute())
         return {
-            "place": kernel_path,
-            "signature": signature,
+            "place": kernel_path, "signature": signature,
             "constexprs": {name: _constant_to_json(name, value) for name, value in self.constexprs.items()},
-            "options": dict(self.options),
-            "configs": self.configs,
-            "changed": dict(self.overrides),
-            "untrusted": self.is_untrusted,
-        }
+            "options": dict(self.options), "configs": self.configs, "changed": dict(self.overrides),
+            "untrusted": self.is_untrusted
+        }  # fmt: skip
 
 
 def parse_configs(text: str) -> int | Literal["all"]:

@@ -382,16 +382,13 @@ def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
 
 MEMORY: Mapping[Action, op.RunBuilder] = {
-    Action.LOAD_SCALAR: _build_load_scalar,
-    Action.LOAD_SCALAR_BUFFER: _build_load_scalar_buffer,
+    Action.LOAD_SCALAR: _build_load_scalar, Action.LOAD_SCALAR_BUFFER: _build_load_scalar_buffer,
     Action.LOAD_BUFFER: _build_load_buffer,
     **dict.fromkeys((Action.STORE_BUFFER, Action.ATOMIC_BUFFER), _build_write_buffer),
     Action.LOAD_GLOBAL: _build_load_global,
     **dict.fromkeys((Action.STORE_GLOBAL, Action.ATOMIC_GLOBAL), _build_write_global),
-    Action.LOAD_SCRATCH: _build_load_scratch,
-    Action.STORE_SCRATCH: _build_store_scratch,
-    Action.LOAD_SHARED: _build_load_shared,
-    Action.STORE_SHARED: _build_store_shared,
-    Action.ATOMIC_SHARED: _build_atomic_shared,
-}
+    Action.LOAD_SCRATCH: _build_load_scratch, Action.STORE_SCRATCH: _build_store_scratch,
+    Action.LOAD_SHARED: _build_load_shared, Action.STORE_SHARED: _build_store_shared,
+    Action.ATOMIC_SHARED: _build_atomic_shared
+}  # fmt: skip
 """Action → builder of its run."""

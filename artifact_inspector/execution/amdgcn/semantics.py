@@ -87,17 +87,12 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
             steps[at] = replace(steps[at], starts_swap=True)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     return DecodedProgram(
-        function.name,
-        tuple(steps),
-        {step.address: step.index for step in steps},
-        warp_size=wave,
+        function.name, tuple(steps), {step.address: step.index for step in steps}, warp_size=wave,
         parameters=tuple((a.offset, a.size) for a in beginning.arguments if not a.is_hidden),
-        shared_bytes=beginning.lds_bytes,
-        target=module.attributes.get("target", "gfx942"),
-        request_bytes=line,
-        entry_step=entry_step,
-        reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__),
-    )
+        shared_bytes=beginning.lds_bytes, target=module.attributes.get("target", "gfx942"),
+        request_bytes=line, entry_step=entry_step,
+        reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__)
+    )  # fmt: skip
 
 
 def _branch_targets(function: Function) -> dict[int, int]:
@@ -149,18 +144,11 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     run, is_supported = _build_run(statement, instruction, target)
     meaning = semantics_of(statement.base)
     return ProgramStep(
-        at,
-        at,
-        statement.opcode,
-        instruction.text,
-        instruction.line,
-        run,
+        at, at, statement.opcode, instruction.text, instruction.line, run,
         lane_flop=_lane_flop(statement, instruction, module, wave),
         accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
-        kind=_step_kind(statement, instruction),
-        is_supported=is_supported,
-        location=instruction.location,
-    )
+        kind=_step_kind(statement, instruction), is_supported=is_supported, location=instruction.location
+    )  # fmt: skip
 
 
 _AFFINE_ACTIONS = frozenset((

@@ -201,15 +201,11 @@ def _destinations(statement: SassStatement) -> tuple[str | None, list[str | None
 CONTROL: Mapping[str, op.RunBuilder] = {
     **dict.fromkeys(("BRX", "BRXU", "RET"), _build_indirect_branch),
     **dict.fromkeys(("EXIT", "KILL", "BPT"), lambda _statement: lambda machine: machine.exit_lanes()),
-    "BSSY": _build_join_barrier,
-    "BSYNC": _build_wait,
-    "BREAK": _build_leave_barrier,
-    "BMOV": _build_move_barrier,
-    "BAR": _build_cta_barrier,
+    "BSSY": _build_join_barrier, "BSYNC": _build_wait, "BREAK": _build_leave_barrier,
+    "BMOV": _build_move_barrier, "BAR": _build_cta_barrier,
     **dict.fromkeys(("S2R", "S2UR", "CS2R", "CS2UR"), _build_special_register),
-    "UTCATOMSWS": _build_tensor_allocation,
-    "WARPSYNC": _build_warp_sync,
-}
+    "UTCATOMSWS": _build_tensor_allocation, "WARPSYNC": _build_warp_sync
+}  # fmt: skip
 
 NO_OPS = op.split_words("""
     NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP LDGDEPBAR

@@ -218,11 +218,7 @@ def _build_match(statement: SassStatement) -> op.StepRun:
 
 
 LANES: Mapping[str, op.RunBuilder] = {
-    "R2UR": _build_to_uniform,
-    "ELECT": _build_elect,
-    **dict.fromkeys(("VOTE", "VOTEU"), _build_vote),
-    "SHFL": _build_shuffle,
-    **dict.fromkeys(("REDUX", "CREDUX"), _build_reduce),
-    "MATCH": _build_match,
-}
+    "R2UR": _build_to_uniform, "ELECT": _build_elect, **dict.fromkeys(("VOTE", "VOTEU"), _build_vote),
+    "SHFL": _build_shuffle, **dict.fromkeys(("REDUX", "CREDUX"), _build_reduce), "MATCH": _build_match
+}  # fmt: skip
 """Opcode without modifiers → builder of its run."""

@@ -130,24 +130,14 @@ class SassEnvironment:
             return ctas % cluster if cluster > 1 else 0
 
         special_values: Mapping[str, Callable[[], Word]] = {
-            "SR_TID.X": lambda: threads,
-            "SR_TID.Y": lambda: 0,
-            "SR_TID.Z": lambda: 0,
-            "SR_TID": lambda: threads,
-            "SR_CTAID.X": lambda: ctas % x,
-            "SR_CTAID.Y": lambda: ctas // x % y,
-            "SR_CTAID.Z": lambda: ctas // (x * y),
-            "SR_LANEID": lambda: lane,
-            "SR_LTMASK": lambda: (1 << lane) - 1,
-            "SR_LEMASK": lambda: (2 << lane) - 1,
-            "SR_EQMASK": lambda: 1 << lane,
-            "SR_GTMASK": lambda: FULL & ~((2 << lane) - 1),
-            "SR_GEMASK": lambda: FULL & ~((1 << lane) - 1),
-            "SR_CgaCtaId": cta_in_cluster,
-            "SR_CgaSize": lambda: cluster,
-            "SR_CLUSTER_CTAID.X": cta_in_cluster,
-            "SR_SWINHI": lambda: 0,
-        }
+            "SR_TID.X": lambda: threads, "SR_TID.Y": lambda: 0, "SR_TID.Z": lambda: 0,
+            "SR_TID": lambda: threads, "SR_CTAID.X": lambda: ctas % x, "SR_CTAID.Y": lambda: ctas // x % y,
+            "SR_CTAID.Z": lambda: ctas // (x * y), "SR_LANEID": lambda: lane,
+            "SR_LTMASK": lambda: (1 << lane) - 1, "SR_LEMASK": lambda: (2 << lane) - 1,
+            "SR_EQMASK": lambda: 1 << lane, "SR_GTMASK": lambda: FULL & ~((2 << lane) - 1),
+            "SR_GEMASK": lambda: FULL & ~((1 << lane) - 1), "SR_CgaCtaId": cta_in_cluster,
+            "SR_CgaSize": lambda: cluster, "SR_CLUSTER_CTAID.X": cta_in_cluster, "SR_SWINHI": lambda: 0
+        }  # fmt: skip
         if name not in special_values:
             return self.names.unknown_value(f"special register {name}")
         value = special_values[name]()

@@ -217,15 +217,10 @@ _LEAST_USUAL = 2.0**-60
 
 
 FLOAT: Mapping[str, op.RunBuilder] = {
-    "FADD": _arithmetic_builder(lambda a, b: a + b),
-    "FMUL": _arithmetic_builder(lambda a, b: a * b),
-    "FFMA": _arithmetic_builder(_fused_multiply_add),
-    "FADD2": _arithmetic_builder(lambda a, b: a + b, 2),
-    "FMUL2": _arithmetic_builder(lambda a, b: a * b, 2),
-    "FFMA2": _arithmetic_builder(_fused_multiply_add, 2),
-    "FSETP": comparison_builder(partial(op.word_reader, is_float=True), float_of),
-    "FSET": _build_set,
-    **dict.fromkeys(("FMNMX", "FMNMX3"), _build_min_max),
-    "FCHK": _build_division_check,
-}
+    "FADD": _arithmetic_builder(lambda a, b: a + b), "FMUL": _arithmetic_builder(lambda a, b: a * b),
+    "FFMA": _arithmetic_builder(_fused_multiply_add), "FADD2": _arithmetic_builder(lambda a, b: a + b, 2),
+    "FMUL2": _arithmetic_builder(lambda a, b: a * b, 2), "FFMA2": _arithmetic_builder(_fused_multiply_add, 2),
+    "FSETP": comparison_builder(partial(op.word_reader, is_float=True), float_of), "FSET": _build_set,
+    **dict.fromkeys(("FMNMX", "FMNMX3"), _build_min_max), "FCHK": _build_division_check
+}  # fmt: skip
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

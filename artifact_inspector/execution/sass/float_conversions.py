@@ -214,10 +214,7 @@ def _build_round(statement: SassStatement) -> op.StepRun:
 
 
 FLOAT_CONVERSIONS: Mapping[str, op.RunBuilder] = {
-    **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
-    "F2I": _build_to_integer,
-    "F2FP": _build_pack,
-    "F2F": _build_convert,
-    "FRND": _build_round,
-}
+    **dict.fromkeys(("I2F", "I2FP"), _build_from_integer), "F2I": _build_to_integer, "F2FP": _build_pack,
+    "F2F": _build_convert, "FRND": _build_round
+}  # fmt: skip
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

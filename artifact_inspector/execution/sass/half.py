@@ -190,11 +190,8 @@ def _build_transpose(statement: SassStatement) -> op.StepRun:
 
 
 HALF: Mapping[str, op.RunBuilder] = {
-    "HADD2": _build_half_arithmetic(lambda a, b: a + b),
-    "HMUL2": _build_half_arithmetic(lambda a, b: a * b),
-    "HFMA2": _build_half_arithmetic(lambda a, b, c: a * b + c),
-    "HMNMX2": _build_half_min_max,
-    "HSETP2": _build_half_compare,
-    "MOVM": _build_transpose,
-}
+    "HADD2": _build_half_arithmetic(lambda a, b: a + b), "HMUL2": _build_half_arithmetic(lambda a, b: a * b),
+    "HFMA2": _build_half_arithmetic(lambda a, b, c: a * b + c), "HMNMX2": _build_half_min_max,
+    "HSETP2": _build_half_compare, "MOVM": _build_transpose
+}  # fmt: skip
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

@@ -282,14 +282,10 @@ def _build_min_max(statement: SassStatement) -> op.StepRun:
 
 
 INTEGER: Mapping[str, op.RunBuilder] = {
-    **dict.fromkeys(("IADD", "IADD3", "VIADD", "IADD32I"), _build_add),
-    "IMAD": _build_multiply,
-    "IMUL": op.operation_builder(lambda a, b: (a * b) & FULL, 2),
-    "SHF": _build_shift,
-    "SHL": op.operation_builder(lambda a, by: (a << op.minimum(by, 32)) & FULL, 2),
-    "LEA": _build_lea,
-    "ISETP": _build_compare,
-    **dict.fromkeys(("IMNMX", "VIMNMX", "VIMNMX3", "VIADDMNMX"), _build_min_max),
-    "IABS": op.operation_builder(lambda a: absolute(as_signed(a)) & FULL, 1),
-}
+    **dict.fromkeys(("IADD", "IADD3", "VIADD", "IADD32I"), _build_add), "IMAD": _build_multiply,
+    "IMUL": op.operation_builder(lambda a, b: (a * b) & FULL, 2), "SHF": _build_shift,
+    "SHL": op.operation_builder(lambda a, by: (a << op.minimum(by, 32)) & FULL, 2), "LEA": _build_lea,
+    "ISETP": _build_compare, **dict.fromkeys(("IMNMX", "VIMNMX", "VIMNMX3", "VIADDMNMX"), _build_min_max),
+    "IABS": op.operation_builder(lambda a: absolute(as_signed(a)) & FULL, 1)
+}  # fmt: skip
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

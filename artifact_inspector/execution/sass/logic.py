@@ -48,21 +48,13 @@ def _lookup(table: int, a: Number, b: Number, c: Number) -> Number:
 
 
 _COMMON_TABLES: Mapping[int, Callable[[Number, Number, Number], Number]] = {
-    0xC0: lambda a, b, _c: a & b,
-    0xFC: lambda a, b, _c: a | b,
-    0x3C: lambda a, b, _c: a ^ b,
-    0x33: lambda _a, b, _c: b ^ FULL,
-    0x30: lambda a, b, _c: a & (b ^ FULL),
-    0xF8: lambda a, b, c: a | (b & c),
-    0xFE: lambda a, b, c: a | b | c,
-    0x96: lambda a, b, c: a ^ b ^ c,
-    0x80: lambda a, b, c: a & b & c,
-    0x78: lambda a, b, c: a ^ (b & c),
-    0xEA: lambda a, b, c: (a & b) | c,
-    0x6C: lambda a, b, c: (a & c) ^ b,
-    0xC8: lambda a, b, c: (a | c) & b,
-    0xF2: lambda a, b, c: a | ((b ^ FULL) & c),
-}
+    0xC0: lambda a, b, _c: a & b, 0xFC: lambda a, b, _c: a | b, 0x3C: lambda a, b, _c: a ^ b,
+    0x33: lambda _a, b, _c: b ^ FULL, 0x30: lambda a, b, _c: a & (b ^ FULL),
+    0xF8: lambda a, b, c: a | (b & c), 0xFE: lambda a, b, c: a | b | c, 0x96: lambda a, b, c: a ^ b ^ c,
+    0x80: lambda a, b, c: a & b & c, 0x78: lambda a, b, c: a ^ (b & c), 0xEA: lambda a, b, c: (a & b) | c,
+    0x6C: lambda a, b, c: (a & c) ^ b, 0xC8: lambda a, b, c: (a | c) & b,
+    0xF2: lambda a, b, c: a | ((b ^ FULL) & c)
+}  # fmt: skip
 
 
 def _build_logic(statement: SassStatement) -> op.StepRun:
@@ -274,17 +266,13 @@ def _build_unpack_predicates(statement: SassStatement) -> op.StepRun:
 
 
 LOGIC: Mapping[str, op.RunBuilder] = {
-    "LOP3": _build_logic,
-    "PLOP3": _build_predicate_logic,
-    **dict.fromkeys(("MOV", "MOV32I"), op.build_move),
-    **dict.fromkeys(("SEL", "FSEL"), _build_select),
-    "PRMT": _build_permute,
+    "LOP3": _build_logic, "PLOP3": _build_predicate_logic, **dict.fromkeys(("MOV", "MOV32I"), op.build_move),
+    **dict.fromkeys(("SEL", "FSEL"), _build_select), "PRMT": _build_permute,
     "POPC": op.operation_builder(partial(apply_distinct, int.bit_count), 1),
     "BREV": op.operation_builder(partial(apply_distinct, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
     "BMSK": op.operation_builder(lambda a, width: (((1 << op.minimum(width, 32)) - 1) << op.minimum(a, 32)) & FULL, 2),
-    "FLO": _build_find_leading,
-    "SGXT": _build_extend,
+    "FLO": _build_find_leading, "SGXT": _build_extend,
     **dict.fromkeys(("P2R", "UP2UR"), _build_pack_predicates),
-    **dict.fromkeys(("R2P", "UR2UP"), _build_unpack_predicates),
-}
+    **dict.fromkeys(("R2P", "UR2UP"), _build_unpack_predicates)
+}  # fmt: skip
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

@@ -420,16 +420,11 @@ def _build_load_constant(statement: SassStatement) -> op.StepRun:
 
 
 MEMORY: Mapping[str, op.RunBuilder] = {
-    **dict.fromkeys(("LDG", "LD"), _build_load_global),
-    **dict.fromkeys(("STG", "ST"), _build_store_global),
-    **dict.fromkeys(("RED", "REDG", "ATOM", "ATOMG"), _build_atomic_global),
-    "LDGSTS": _build_async_copy,
-    "LDS": _build_load_shared,
-    "STS": _build_store_shared,
+    **dict.fromkeys(("LDG", "LD"), _build_load_global), **dict.fromkeys(("STG", "ST"), _build_store_global),
+    **dict.fromkeys(("RED", "REDG", "ATOM", "ATOMG"), _build_atomic_global), "LDGSTS": _build_async_copy,
+    "LDS": _build_load_shared, "STS": _build_store_shared,
     **dict.fromkeys(("LDSM", "STSM"), _build_matrix_access),
-    **dict.fromkeys(("ATOMS", "REDS"), _build_atomic_shared),
-    "LDL": _build_load_local,
-    "STL": _build_store_local,
-    **dict.fromkeys(("LDC", "ULDC", "LDCU"), _build_load_constant),
-}
+    **dict.fromkeys(("ATOMS", "REDS"), _build_atomic_shared), "LDL": _build_load_local,
+    "STL": _build_store_local, **dict.fromkeys(("LDC", "ULDC", "LDCU"), _build_load_constant)
+}  # fmt: skip
 """Opcode without modifiers → builder of its run."""

@@ -39,15 +39,9 @@ _LDS_SCOREBOARD = 0
 _SPECIAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _PRODUCT = re.compile(r"v_(mul_lo|mul_hi|mad_u64|mad_i64)_[ui](32|64)")
 _RATES = {
-    "fp16": "f16",
-    "bf16": "f16",
-    "xf32": "tf32",
-    "tf32": "tf32",
-    "fp32": "f32",
-    "fp64": "f64",
-    "fp8": "f8",
-    "int8": "i8",
-}
+    "fp16": "f16", "bf16": "f16", "xf32": "tf32", "tf32": "tf32", "fp32": "f32", "fp64": "f64", "fp8": "f8",
+    "int8": "i8"
+}  # fmt: skip
 
 
 def amd_gpu_model(target: Target, gpu: str | None) -> GpuModel:
@@ -64,15 +58,10 @@ def amd_gpu_model(target: Target, gpu: str | None) -> GpuModel:
             "Use gfx90a, gfx942 or gfx950.",
         )
     return GpuModel(
-        product.name,
-        rates,
-        product.multiprocessors,
-        _INFINITY_CACHE.get(str(target.arch), product.l2_mib << 20),
-        limits.shared,
-        peaks.bandwidth / ((product.megahertz or 1700) * 1e6),
-        _TIMING,
-        WAVE,
-    )
+        product.name, rates, product.multiprocessors,
+        _INFINITY_CACHE.get(str(target.arch), product.l2_mib << 20), limits.shared,
+        peaks.bandwidth / ((product.megahertz or 1700) * 1e6), _TIMING, WAVE
+    )  # fmt: skip
 
 
 def read_waits(steps: Sequence[ProgramStep], target: str) -> tuple[ControlCode, ...]:

@@ -231,12 +231,9 @@ class CtaCostModel:
             delay = timing.warpgroup if "GMMA" in step.opcode else timing.mma
             wavefronts = self.counters.wavefronts[step.index] / self.sampled_ctas / visits
             return StepCost(
-                "tensor",
-                warps_per_visit * self._product_cycles(step),
-                delay,
-                effect=effect,
-                shared_read_cycles=wavefronts * self._wavefront_cycles,
-            )
+                "tensor", warps_per_visit * self._product_cycles(step), delay, effect=effect,
+                shared_read_cycles=wavefronts * self._wavefront_cycles
+            )  # fmt: skip
         if pipe is Pipe.SHARED:
             wavefronts = self.counters.wavefronts[step.index] / self.sampled_ctas / visits
             return StepCost("lsu", wavefronts * self._wavefront_cycles, timing.shared, effect=effect)
@@ -290,13 +287,9 @@ class CtaCostModel:
             timing.l2 + self.local_l2_miss_share * (timing.dram - timing.l2) - timing.l1
         )
         return StepCost(
-            "lsu",
-            warps_per_visit * max(1.0, lane_bytes / 4),
-            delay,
-            requested_bytes / self.l2_rate,
-            requested_bytes * self.local_l2_miss_share / self.dram_rate,
-            is_global=True,
-        )
+            "lsu", warps_per_visit * max(1.0, lane_bytes / 4), delay, requested_bytes / self.l2_rate,
+            requested_bytes * self.local_l2_miss_share / self.dram_rate, is_global=True
+        )  # fmt: skip
 
     def _global_cost(
         self, step: ProgramStep, pipe: Pipe, warps_per_visit: float, visits: int, effect: SchedulingEffect

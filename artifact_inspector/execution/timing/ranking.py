@@ -113,14 +113,10 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
             "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     return GpuModel(
-        gpu or product.name,
-        rates,
-        product.multiprocessors,
-        product.l2_mib << 20,
-        limits.shared,
+        gpu or product.name, rates, product.multiprocessors, product.l2_mib << 20, limits.shared,
         peaks.bandwidth / (clock_of(product.name, 0.0) * 1e6),
-        replace(TIMING, fabric_bytes=FABRIC_BYTES.get(ranking_target.arch.number, 0.0)),
-    )
+        replace(TIMING, fabric_bytes=FABRIC_BYTES.get(ranking_target.arch.number, 0.0))
+    )  # fmt: skip
 
 
 def estimate_launch(
@@ -148,17 +144,9 @@ def estimate_launch(
     cubin, resources = read_resources(loaded)
     resident_ctas = resident_ctas_of(target, resources)
     empty_estimate = RankedLaunch(
-        launch=0,
-        hash=artifact.hash,
-        label="",
-        score=None,
-        bottleneck=None,
-        terms={},
-        fits=resident_ctas != 0,
-        blocks=resident_ctas,
-        waves=None,
-        notes=launch.notes,
-    )
+        launch=0, hash=artifact.hash, label="", score=None, bottleneck=None, terms={},
+        fits=resident_ctas != 0, blocks=resident_ctas, waves=None, notes=launch.notes
+    )  # fmt: skip
     if resident_ctas == 0:
         return empty_estimate
     sample = sample_evenly(loaded, launch, limit)
@@ -193,14 +181,9 @@ def estimate_launch(
     score = max(score, turnover_cycles(sample, costs, controls, gpu_model, resident_ctas))
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
-        empty_estimate,
-        score=score,
-        bottleneck=bottleneck,
-        terms=terms,
-        waves=waves,
-        missing_inputs=unknown_inputs,
-        notes=notes,
-    )
+        empty_estimate, score=score, bottleneck=bottleneck, terms=terms, waves=waves,
+        missing_inputs=unknown_inputs, notes=notes
+    )  # fmt: skip
 
 
 def read_resources(loaded: LoadedKernel) -> tuple[Cubin | None, Resources]:
@@ -294,14 +277,10 @@ def turnover_cycles(
     warps, ctas = -(-sample.loaded.threads // gpu_model.warp_size), -(-sample.launch.ctas // gpu_model.multiprocessors)
     resident = min(resident_limit, ctas)
     turnover = Turnover(
-        sample.trace,
-        controls,
-        costs.step_costs,
-        warps,
+        sample.trace, controls, costs.step_costs, warps,
         interval=launch_cycles(gpu_model.timing, warps, resident),
-        barrier=barrier_cycles(gpu_model.timing, warps),
-        schedulers=gpu_model.rates.issue,
-    )
+        barrier=barrier_cycles(gpu_model.timing, warps), schedulers=gpu_model.rates.issue
+    )  # fmt: skip
     return turnover.estimate(ctas, resident) or 0.0
 
 

@@ -444,16 +444,9 @@ def sample_launch(
     unfinished = run_machines(machine)
     reclassify_unknown_pointers(setup)
     return LaunchSample(
-        loaded=loaded,
-        launch=setup.launch,
-        ctas=ctas,
-        counters=counters,
-        traffic=traffic,
-        trace=tuple(trace),
-        memory=setup.memory,
-        unfinished=tuple(unfinished),
-        input_names=setup.input_names,
-    )
+        loaded=loaded, launch=setup.launch, ctas=ctas, counters=counters, traffic=traffic, trace=tuple(trace),
+        memory=setup.memory, unfinished=tuple(unfinished), input_names=setup.input_names
+    )  # fmt: skip
 
 
 def sample_evenly(
