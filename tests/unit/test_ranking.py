@@ -23,6 +23,7 @@ from artifact_inspector.execution.timing.control_codes import ControlCode, read_
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
 from artifact_inspector.execution.timing.ranking import (
     AMD_NOTE,
+    BOUND_NOTE,
     DeferredWindow,
     RankedLaunch,
     _throughput,
@@ -109,6 +110,33 @@ def test_launches_with_equal_accesses_share_the_largest_window(monkeypatch: pyte
     monkeypatch.setattr(ranking, "estimate_launch", estimate)
     assert [entry.score for entry in rank_launches(candidates, None)] == [2.0, 3.0, 4.0]
     assert sorted(sizes) == [4, 5]
+
+
+def test_only_launches_that_may_be_among_the_first_are_estimated_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = saved("3.6.0/sm_90/softmax").artifact
+    candidates = [
+        RankingCandidate(artifact, LaunchRequest((1,), {"n": at >= 20}), {}, label=str(at)) for at in range(32)
+    ]
+    monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
+    for module in (ranking, shared_windows):
+        monkeypatch.setattr(module, "load_candidate", lambda candidate, _: (candidate.label, None))
+    monkeypatch.setattr(shared_windows, "record_window", lambda *_: None)
+    exact: list[int] = []
+
+    def estimate(label: str, *_: object, deferred: list[DeferredWindow] | None, **__: object) -> RankedLaunch:
+        if deferred is not None:
+            deferred.append(DeferredWindow("", 1, 1))
+            return row(0, 1.0 + int(label))
+        exact.append(int(label))
+        return row(0, 9.5 if label == "0" else 1.5 + int(label))  # the first by its bound is the tenth
+
+    monkeypatch.setattr(ranking, "estimate_launch", estimate)
+    ranked = rank_launches(candidates, None)
+    one, other = ([x for x in ranked if (x.launch >= 20) is is_other] for is_other in (False, True))
+    assert [x.launch for x in one] == [1, 2, 3, 4, 5, 6, 7, 0, *range(8, 20)]
+    assert [x.launch for x in one if BOUND_NOTE in x.notes] == [*range(10, 20)]
+    assert [x.launch for x in other if BOUND_NOTE in x.notes] == [30, 31]
+    assert sorted(exact) == [*range(10), *range(20, 30)]
 
 
 @pytest.mark.long
