@@ -26,6 +26,7 @@ from artifact_inspector.api.tuned_launches import (
     defer_compile,
     deferred_compiles,
     jit_function,
+    missing_integers,
     rank_tuned_launches,
 )
 from artifact_inspector.compiling.capture.patches import replaced
@@ -117,10 +118,10 @@ class Pruner:
         """Indices of the launches to time, best first: all, with a warning, if they cannot be ranked."""
         self.ranked, self.failed = [], {}
         try:
-            self.ranked, self.failed = rank_tuned_launches(launches, self.gpu)
-            missing = {name for row in self.ranked if row.score is None for name in row.missing_inputs}
-            if missing and (complete := reader.add_values(launches, missing)) != launches:
-                self.ranked, self.failed = rank_tuned_launches(complete, self.gpu)
+            self.ranked, self.failed = rank_tuned_launches(launches, self.gpu, needs_values=True)
+            missing = {name for row in self.ranked for name in missing_integers(launches[row.launch], row)}
+            if missing:
+                self.ranked, self.failed = rank_tuned_launches(reader.add_values(launches, missing), self.gpu)
         except InspectorError as error:
             warnings.warn(f"All configurations are timed: {error}", stacklevel=2)
         distinct = [row for row in self.ranked if row.identical_to is None]

@@ -17,10 +17,16 @@ from mmap import mmap
 from types import SimpleNamespace
 from typing import Any
 
-from artifact_inspector.compiling.arguments import describe_arguments, named_arguments, read_elements
+from artifact_inspector.compiling.arguments import (
+    MAX_RECORDED_ELEMENTS,
+    describe_arguments,
+    named_arguments,
+    read_elements,
+)
 from artifact_inspector.compiling.ask.compile import count_processors
 from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.execution.stored_values import integer_values
 from artifact_inspector.execution.timing.candidates import RankingCandidate, launch_identity
@@ -38,7 +44,7 @@ PATIENCE = 3.0
 as those that spill do, and not ranked where it is simulated. Of eight kernels on an H200, none whose estimate was
 within 15 % of the best took more than 1.5 times."""
 _MOST_ELEMENTS = 1 << 24
-"""Most elements of a tensor that are copied because a launch cannot be ranked without them."""
+"""Most elements of a tensor that are copied because a launch has no score without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class TunedLaunch:
 
 
 class LaunchReader:
-    """Describes launches. Each tensor is described once, and small ones of integers are copied once from the GPU."""
+    """Describes launches. Each tensor is described once, and its values are copied only if `add_values` is asked to."""
 
     def __init__(self) -> None:
         self._tensors: dict[int, tuple[Any, Any]] = {}
@@ -85,7 +91,7 @@ class LaunchReader:
         arguments = named_arguments(function, values, options)
         extents = grid({**arguments, **options}) if callable(grid) else grid
         new = {name: value for name, value in arguments.items() if id(value) not in self._tensors}
-        described = describe_arguments(function, (), new, values=lambda _: True, addresses=True)
+        described = describe_arguments(function, (), new, values=lambda _: False, addresses=True)
         document = {"grid": [*map(int, extents)], "args": {name: described[name] for name in new}}
         (request,) = parse_document_of(document, "the call")
         for name, value in new.items():
@@ -96,12 +102,12 @@ class LaunchReader:
         request = replace(request, arguments={**request.arguments, **known})
         return TunedLaunch(compile_kernel, request, constants, label, int(options.get("num_warps") or 1))
 
-    def add_values(self, launches: Sequence[TunedLaunch], missing_inputs: Container[str]) -> list[TunedLaunch]:
-        """The launches with the integers that they miss, of tensors too large to be copied in any case."""
+    def add_values(self, launches: Sequence[TunedLaunch], missing: Container[str]) -> list[TunedLaunch]:
+        """The launches with the integers of some tensors, by name."""
         complete = {}
         for tensor, described in self._tensors.values():
             names = [name for name, value in launches[0].request.arguments.items() if value is described]
-            if any(f"values of {name}" in missing_inputs for name in names):
+            if any(name in missing for name in names):
                 elements = read_elements(tensor, _MOST_ELEMENTS)
                 values = None if elements is None else integer_values(elements, str(id(tensor)))
                 complete.update(dict.fromkeys(names, replace(described, values=values)))
@@ -109,13 +115,27 @@ class LaunchReader:
         return [replace(launch, request=request) for launch, request in zip(launches, requests, strict=True)]
 
 
-def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tuple[list[RankedLaunch], dict[int, str]]:
+def missing_integers(launch: TunedLaunch, row: RankedLaunch) -> set[str]:
+    """Tensors whose values decide an address, a path or a count of a launch, and can be copied."""
+    most = _MOST_ELEMENTS if row.score is None else MAX_RECORDED_ELEMENTS
+    return {
+        name
+        for name, value in launch.request.arguments.items()
+        if f"values of {name}" in row.missing_inputs and isinstance(value, Tensor) and prod(value.shape) <= most
+        and value.values is None and value.dtype.startswith(("int", "uint", "bool"))
+    }  # fmt: skip
+
+
+def rank_tuned_launches(
+    launches: Sequence[TunedLaunch], gpu: str | None, *, needs_values: bool = False
+) -> tuple[list[RankedLaunch], dict[int, str]]:
     """The launches that compile, best first, and index → why another is left out.
 
     Each is compiled in a process of its own, which fills Triton's cache, and ranked while others compile.
 
     Args:
         gpu: name of a product; by default the GPU that torch uses.
+        needs_values: only compile, once a launch was ranked that misses integers.
 
     Raises:
         UsageError: the rates of the GPU are unknown, or arguments are wrong.
@@ -123,7 +143,14 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
     """
     gpu = gpu or _device_name()  # which no forked process can ask
     disassemble = binary_disassembler()
-    compiled = mmap(-1, len(launches) or 1)  # shared with the processes
+    # shared with the processes: which are compiled, and whether integers are missing
+    compiled = mmap(-1, len(launches) + 1)
+
+    def unranked(index: int, reason: str) -> RankedLaunch:
+        return RankedLaunch(
+            launch=index, hash=str(index), label=launches[index].label, score=None, bottleneck=None, terms={},
+            fits=True, blocks=None, waves=None, missing_inputs=(reason,),
+        )  # fmt: skip
 
     def estimate(index: int) -> tuple[int, RankedLaunch | str]:
         launch = launches[index]
@@ -133,8 +160,11 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
         if not artifacts:
             return index, "It has no machine code."
         compiled[index] = True
+        if needs_values and compiled[-1]:
+            return index, unranked(index, "integers")
         candidate = RankingCandidate(artifacts[0], launch.request, launch.constants)
         row, _ = bound_candidate(candidate, disassemble, gpu=gpu)
+        compiled[-1] |= bool(missing_integers(launch, row))
         identity = sha256(repr(launch_identity(candidate, index)).encode()).hexdigest()
         return index, replace(row, launch=index, label=launch.label, hash=identity)
 
@@ -144,13 +174,7 @@ def rank_tuned_launches(launches: Sequence[TunedLaunch], gpu: str | None) -> tup
     results = dict(map_in_processes(estimate, order, count_processors(), patience=PATIENCE))
     late = f"It took more than {PATIENCE:.0f} times as long as others, and was stopped."
     failed = {index: late for index in order if index not in results and not compiled[index]}
-    rows = [
-        RankedLaunch(
-            launch=index, hash="", label=launches[index].label, score=None, bottleneck=None, terms={}, fits=True,
-            blocks=None, waves=None, missing_inputs=(late,),
-        )
-        for index in order if index not in results and compiled[index]
-    ]  # fmt: skip
+    rows = [unranked(index, late) for index in order if index not in results and compiled[index]]
     first_identical: dict[str, int] = {}
     for index, row in sorted(results.items()):
         if isinstance(row, str):

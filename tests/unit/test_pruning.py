@@ -63,9 +63,13 @@ class Autotuner:
         return self.early_config_prune(self.configs, named_args, **kwargs)
 
 
+def a_launch() -> TunedLaunch:
+    return TunedLaunch(list, LaunchRequest((1,), {}), {}, "", 1)
+
+
 def select(rows: list[RankedLaunch], count: int, keep: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, _: (rows, {}))
-    return prune_configs(keep).select([None] * count, LaunchReader())  # type: ignore[list-item]
+    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, *_, **__: (rows, {}))
+    return prune_configs(keep).select([a_launch()] * count, LaunchReader())
 
 
 def test_the_best_are_left_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +85,7 @@ def test_what_has_no_score_is_timed_too_and_what_does_not_fit_is_not(monkeypatch
 def test_large_integers_are_copied_where_no_launch_can_be_ranked_without(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    def rank(launches: Sequence[TunedLaunch], _: object) -> Any:
+    def rank(launches: Sequence[TunedLaunch], *_: object, **__: object) -> Any:
         seen.append(launches[-1].request.arguments["x"])
         score = 1.0 if seen[-1].values else None
         return [replace(ranked(0, score), missing_inputs=() if score else ("values of x",))], {}
@@ -96,12 +100,12 @@ def test_large_integers_are_copied_where_no_launch_can_be_ranked_without(monkeyp
 def test_where_nothing_can_be_ranked_all_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert select([], 2, 1, monkeypatch) == [0, 1]
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise CacheError("no nvdisasm")
 
     monkeypatch.setattr(pruning, "rank_tuned_launches", fail)
     with pytest.warns(UserWarning, match="no nvdisasm"):
-        assert prune_configs(1).select([None] * 2, LaunchReader()) == [0, 1]  # type: ignore[list-item]
+        assert prune_configs(1).select([a_launch()] * 2, LaunchReader()) == [0, 1]
 
 
 def test_a_pruner_that_knows_no_kernel_says_so() -> None:
@@ -117,7 +121,7 @@ def test_an_autotuner_needs_a_configuration() -> None:
 def test_the_pruner_finds_the_autotuner_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[TunedLaunch] = []
     monkeypatch.setattr(
-        pruning, "rank_tuned_launches", lambda launches, _: (taken.extend(launches) or [ranked(1, 1.0)], {})
+        pruning, "rank_tuned_launches", lambda launches, *_, **__: (taken.extend(launches) or [ranked(1, 1.0)], {})
     )
     function, hooked = JitFunction(), []
     tuned = Autotuner(function, [config(16), config(32, hooked.append)], prune_configs(2))
@@ -129,7 +133,7 @@ def test_the_pruner_finds_the_autotuner_that_calls_it(monkeypatch: pytest.Monkey
 
 
 def test_the_decorator_prunes_what_is_left_by_a_pruner_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, _: ([ranked(1, 1.0)], {}))
+    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, *_, **__: ([ranked(1, 1.0)], {}))
 
     def make(configs: Any, key: Any, *, prune_configs_by: Any, warmup: int) -> Any:
         assert key == ["x"]
@@ -143,15 +147,44 @@ def test_the_decorator_prunes_what_is_left_by_a_pruner_of_the_user(monkeypatch: 
     assert tuned.prune_configs({"x": torch.zeros(64)}, grid=(1,)) == [configs[2]]
 
 
-def test_a_tensor_is_read_once_and_a_descriptor_each_time() -> None:
+def test_only_integers_that_decide_something_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = saved("3.6.0/sm_90/softmax").artifact
+    copied: list[Any] = []
+    real = tuned_launches.read_elements
+    monkeypatch.setattr(tuned_launches, "read_elements", lambda *given: copied.append(given[0]) or real(*given))
+    monkeypatch.setattr(tuned_launches, "map_in_processes", lambda function, numbers, *_, **__: map(function, numbers))
+    passes: list[bool] = []
+
+    def bound(candidate: Any, *_: object, **__: object) -> Any:
+        x = candidate.request.arguments["x"]
+        passes.append(x.values is not None)
+        missing = () if passes[-1] or x.dtype == "int8" else ("values of x",)
+        return replace(ranked(0, 1.0), missing_inputs=missing), ()
+
+    monkeypatch.setattr(tuned_launches, "bound_candidate", bound)
+    for tensor, expected in (
+        (torch.arange(4, dtype=torch.int8), [False, False]),
+        (torch.arange(4, dtype=torch.int16), [False, True, True]),  # the second launch waits for the integers
+        (torch.zeros(4), [False, False]),
+    ):
+        passes.clear()
+        reader, pruner = LaunchReader(), prune_configs(2, "H200")
+        launches = [
+            reader.read(JitFunction(), [tensor], {"SIZE": size}, (size,), "", lambda: [artifact]) for size in (16, 32)
+        ]
+        assert sorted(pruner.select(launches, reader)) == [0, 1]
+        assert passes == expected
+    assert [x.dtype for x in copied] == [torch.int16]
+
+
+def test_a_tensor_is_described_once_and_a_descriptor_each_time() -> None:
     reader, function, index = LaunchReader(), JitFunction(), torch.arange(5, dtype=torch.int16)
-    first = reader.read(function, [index], {"SIZE": 16}, (1,), "", list)
-    index.add_(1)
-    second = reader.read(function, [index], {"SIZE": 32}, (1,), "", list)
-    for launch in (first, second):
-        tensor = launch.request.arguments["x"]
-        assert isinstance(tensor, Tensor)
-        assert tensor.values == (0, 1, 2, 3, 4)
+    launches = [reader.read(function, [index], {"SIZE": size}, (1,), "", list) for size in (16, 32)]
+    first, second = (launch.request.arguments["x"] for launch in launches)
+    assert isinstance(first, Tensor)
+    assert first is second
+    assert first.values is None
+    assert reader.add_values(launches, {"x"})[1].request.arguments["x"].values.elements.tolist() == [*range(5)]
     descriptor = SimpleNamespace(base=index, block_shape=[16], shape=[5], strides=[1])
     blocks = []
     for size in (16, 32):
@@ -236,7 +269,7 @@ def test_a_search_of_helion_gets_the_best_configurations(monkeypatch: pytest.Mon
     monkeypatch.setitem(
         sys.modules, "helion.autotuner", SimpleNamespace(FiniteSearch=SimpleNamespace, RandomSearch=None)
     )
-    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, _: ([ranked(1, 1.0)], {}))
+    monkeypatch.setattr(pruning, "rank_tuned_launches", lambda launches, *_, **__: ([ranked(1, 1.0)], {}))
     function, x = JitFunction(), torch.zeros(64)
 
     def compile_config(size: int, *, allow_print: bool) -> Any:
@@ -260,7 +293,7 @@ def test_inductor_times_the_best_launchers(monkeypatch: pytest.MonkeyPatch, tmp_
     timed: list[Any] = []
     taken: list[TunedLaunch] = []
 
-    def rank(launches: Sequence[TunedLaunch], _gpu: str | None) -> Any:
+    def rank(launches: Sequence[TunedLaunch], _gpu: str | None, **_: object) -> Any:
         taken.extend(launches)
         return [ranked(1, 1.0), ranked(2, 2.0)], {}
 
