@@ -331,14 +331,16 @@ def predict_launches(
         product = None if target is None else product_of(target, gpu)
         wave = _wave_size(entry, disassemble, target, product, ctas_per_wave)
         cache_bytes = None if product is None else product.l2_mib << 20
-        multiprocessors = None if product is None else product.multiprocessors
+        multiprocessors, l2_caches = (None, 1) if product is None else (product.multiprocessors, product.l2_caches)
         for index in indices:
             if predictions and budget is not None and budget.is_spent():
                 break
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
-            prediction = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
+            prediction = predict_counters(
+                run, cache_bytes, wave, multiprocessors, l2_caches=l2_caches, timed_gpu=gpu, limit=steps
+            )
             has_serial_atomics = prediction.time is not None and prediction.counters.global_atomic_instructions
             partitions: Sequence[PartitionFacts] = ()
             if prediction.has_matrix_products and not prediction.is_amd:

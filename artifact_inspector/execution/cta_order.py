@@ -4,8 +4,11 @@ A wave is the set of CTAs that are resident at the same time: as many as the GPU
 numbers. Data that several CTAs of a wave read is fetched from memory once. If everything the launch reads
 fits in L2, the order does not matter.
 
+XCDs of AMD GPUs get the CTAs in turn. Each has its own L2, so data that CTAs of several XCDs read is fetched for each.
+
 **Source** Triton's tutorial on matrix multiplication, "L2 Cache Optimizations" (grouped order, and the
-figures of its example: 9×9 tiles, 90 blocks row-major, 54 grouped by 3).
+figures of its example: 9×9 tiles, 90 blocks row-major, 54 grouped by 3). Modular's documentation of
+`chiplet_transform_chunked` (order of XCDs on MI300X and MI355X, and the order that gives each a contiguous part).
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ class AlternativeOrder:
     """What the waves would read if the same tiles were computed in another order."""
 
     name: str
-    """`row-major`, `column-major`, `grouped by 8`."""
+    """`row-major`, `column-major`, `grouped by 8`, `grouped by 8, contiguous for each XCD`."""
     distinct_bytes_read: int
     """Total of the distinct bytes of each wave."""
     first_wave_tiles: int | None
@@ -99,6 +102,8 @@ class CtaOrder:
     name: str | None = None
     """`row-major`, `column-major`, `grouped by 8` (rows), `grouped by 8 columns`; None if the order is another, or the
     tiles are not a grid."""
+    l2_caches: int = 1
+    """More than one if XCDs have their own; distinct bytes and tiles of a wave are totals of these."""
 
 
 def find_cta_order(
@@ -108,6 +113,7 @@ def find_cta_order(
     ctas_per_wave: int,
     basis: str,
     fits_l2: bool | None,
+    l2_caches: int = 1,
 ) -> CtaOrder:
     """The waves of a launch.
 
@@ -118,6 +124,7 @@ def find_cta_order(
         ctas_per_wave: resident CTAs of the GPU.
         basis: how that was determined.
         fits_l2: whether everything the launch reads and writes fits in L2.
+        l2_caches: that get CTAs in turn.
     """
     order = np.arange(launch.ctas)
     tensors = [
@@ -127,7 +134,7 @@ def find_cta_order(
     if not all(tensor_reads.has_whole_blocks for tensor_reads in tensors):
         for tensor_reads in tensors:
             tensor_reads.tile_bytes = None
-    waves = [_wave(wave_ctas, tensors) for wave_ctas in _split_into_waves(order, ctas_per_wave)]
+    waves = [_wave(wave_ctas, tensors, l2_caches) for wave_ctas in _split_into_waves(order, ctas_per_wave)]
     footprint_bytes = sum(tensor_reads.distinct_bytes(order) for tensor_reads in tensors)
     tiles = _tiles_of_ctas(launch, footprints)
     return CtaOrder(
@@ -139,7 +146,7 @@ def find_cta_order(
         bytes_requested=sum(wave.bytes_requested for wave in waves),
         footprint_bytes=footprint_bytes,
         fits_l2=fits_l2,
-        alternatives=tuple(_alternative_orders(order, tiles, tensors, ctas_per_wave)),
+        alternatives=tuple(_alternative_orders(tiles, tensors, ctas_per_wave, l2_caches)),
         tiles=tuple(tiles),
         ctas=tuple(
             CtaReads(
@@ -151,6 +158,7 @@ def find_cta_order(
             for position, cta in enumerate(order[:MOST_CTAS_LISTED].tolist())
         ),
         name=_order_name(tiles),
+        l2_caches=l2_caches,
     )
 
 
@@ -248,11 +256,12 @@ def _split_into_waves(order: NDArray[np.int64], size: int) -> list[NDArray[np.in
     return [order[at : at + size] for at in range(0, len(order), size)]
 
 
-def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads]) -> Wave:
+def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads], l2_caches: int) -> Wave:
     distinct_bytes = bytes_requested = tiles = tiles_requested = 0
     has_blocks = False
     for tensor_reads in tensors:
-        size, (tensor_bytes, blocks_requested) = (tensor_reads.distinct_bytes(ctas), tensor_reads.requested(ctas))
+        size = sum(tensor_reads.distinct_bytes(ctas[at::l2_caches]) for at in range(l2_caches))
+        tensor_bytes, blocks_requested = tensor_reads.requested(ctas)
         distinct_bytes, bytes_requested = distinct_bytes + size, bytes_requested + tensor_bytes
         if tensor_reads.tile_bytes is not None and tensor_bytes:
             has_blocks = True
@@ -296,6 +305,16 @@ def _grouped_order(rows: NDArray[np.int64], columns: NDArray[np.int64], group: i
     return order
 
 
+def _split_among(order: NDArray[np.int64], l2_caches: int) -> NDArray[np.int64]:
+    """The order in which each of the caches, which get CTAs in turn, gets a contiguous part of the given order."""
+    ends = np.cumsum([len(order[at::l2_caches]) for at in range(l2_caches)])
+    parts = np.split(order, ends[:-1])
+    split = np.empty_like(order)
+    for at, part in enumerate(parts):
+        split[at::l2_caches] = part
+    return split
+
+
 def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
     """The name of the order of some tiles; None if it has none.
 
@@ -318,13 +337,15 @@ def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
 
 
 def _alternative_orders(
-    order: NDArray[np.int64], tiles: Sequence[tuple[int, int]], tensors: Sequence[_TensorWaveReads], ctas_per_wave: int
+    tiles: Sequence[tuple[int, int]], tensors: Sequence[_TensorWaveReads], ctas_per_wave: int, l2_caches: int
 ) -> Iterable[AlternativeOrder]:
     if not tiles:
         return
     rows, columns = np.array(tiles, np.int64).T
     orders = {"row-major": np.lexsort((columns, rows)), "column-major": np.lexsort((rows, columns))}
     orders |= {f"grouped by {group}": _grouped_order(rows, columns, group) for group in GROUPS if group <= rows.max()}
-    for name, tile_order in orders.items():
-        waves = [_wave(wave_ctas, tensors) for wave_ctas in _split_into_waves(order[tile_order], ctas_per_wave)]
+    if l2_caches > 1:
+        orders |= {f"{name}, contiguous for each XCD": _split_among(order, l2_caches) for name, order in orders.items()}
+    for name, order in orders.items():
+        waves = [_wave(wave_ctas, tensors, l2_caches) for wave_ctas in _split_into_waves(order, ctas_per_wave)]
         yield AlternativeOrder(name, sum(wave.distinct_bytes_read for wave in waves), waves[0].distinct_tiles)

@@ -165,6 +165,7 @@ def predict_counters(
     wave: tuple[int, str] | None = None,
     multiprocessors: int | None = None,
     *,
+    l2_caches: int = 1,
     timed_gpu: str | None = None,
     limit: int | None = None,
 ) -> Prediction:
@@ -174,6 +175,7 @@ def predict_counters(
         wave: resident CTAs, and how their number was determined.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
         multiprocessors: number of them, among which resident CTAs are distributed.
+        l2_caches: number of them, among which CTAs are distributed in turn.
         timed_gpu: product whose time is predicted; None selects the default product of the kernel's target.
         limit: steps after which a sampled CTA counts as endless; None predicts no time.
     """
@@ -212,7 +214,7 @@ def predict_counters(
         out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
         notes=run.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
-        cta_order=_cta_order(run, wave, counters, l2_bytes),
+        cta_order=_cta_order(run, wave, counters, l2_bytes, l2_caches),
         l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
         time=time,
         stalls=stalls,
@@ -268,14 +270,14 @@ def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
 
 
 def _cta_order(
-    run: SimulatedLaunch, wave: tuple[int, str] | None, counters: Counters, l2_bytes: int | None
+    run: SimulatedLaunch, wave: tuple[int, str] | None, counters: Counters, l2_bytes: int | None, l2_caches: int
 ) -> CtaOrder | None:
     footprints = run.memory.footprints
     if wave is None or not isinstance(footprints, Footprints) or run.unfinished or run.is_sampled:
         return None
     is_unknown = None in (counters.unique_bytes_read, counters.unique_bytes_written, l2_bytes)
     fits_l2 = None if is_unknown else fits_in_l2(run, l2_bytes, wave[0])
-    return find_cta_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
+    return find_cta_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2, l2_caches)
 
 
 def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool) -> LinePrediction:

@@ -120,14 +120,14 @@ AMD = {
     "gfx942": Gpu(
         ("MI300X", "MI300A", "MI325X", "MI300"),
         _hip((64, 512), 32, 4, (512, 8, 512), "mfma", 800),
-        Product("AMD Instinct MI300X", 304, 192, 4, 2100),
+        Product("AMD Instinct MI300X", 304, 192, 4, 2100, 8),
         _CDNA3,
         _rates(rdna=False, packed=True, f16=1024, tf32=512, f8=2048, i8=2048, f32=128, f64=128),
     ),
     "gfx950": Gpu(
         ("MI350", "MI350X", "MI355X"),
         _hip((160, 1280), 32, 4, (512, 8, 512), "mfma", 800),
-        Product("AMD Instinct MI350X", 256, 288, 4, 2200),
+        Product("AMD Instinct MI350X", 256, 288, 4, 2200, 8),
         _CDNA4,
         _rates(rdna=False, packed=True, shared_bytes=256, f16=2048, f8=4096, f4=8192, i8=4096, f32=128, f64=64),
     ),

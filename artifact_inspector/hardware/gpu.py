@@ -118,6 +118,8 @@ class Product:
     l2_mib: int
     megahertz: int | None
     """Boost clock from the data sheet."""
+    l2_caches: int = 1
+    """L2 caches of `l2_mib` each: one for each XCD. XCDs get CTAs in turn, which reuse data only within their own."""
 
 
 @dataclass(frozen=True, slots=True)

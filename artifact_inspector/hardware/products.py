@@ -5,8 +5,8 @@ products of 16-bit, 8-bit and tf32 operands in 32-bit floats at half the rate; T
 data-centre products do not.
 
 **Source** SMs, compute units, L2 and clocks: the vendors' data sheets and architecture white papers (T4, A100,
-A30, GA102, AD102, H100, RTX Blackwell; CDNA 2, CDNA 3, CDNA 4). The L2 of an H200 is what its driver reports
-(`l2CacheSize`: 62,914,560 bytes). Clocks are those of the quoted peaks. Halved
+A30, GA102, AD102, H100, RTX Blackwell; CDNA 2, CDNA 3, CDNA 4, also for XCDs). The L2 of an H200 is what its driver
+reports (`l2CacheSize`: 62,914,560 bytes). Clocks are those of the quoted peaks. Halved
 rates: the white papers of Turing, GA102, Ada and RTX Blackwell ("Peak FP16 Tensor TFLOPS with FP32 Accumulate").
 The matrix units of an H20 are taken for a quarter of an H100's: its published 148 TFLOPS are that at 1,853 MHz.
 """
@@ -41,11 +41,11 @@ _PRODUCTS = (
     (r"\bMI100\b", Product("AMD Instinct MI100", 120, 32, 8, 1502)),
     (r"\bMI250X\b", Product("AMD Instinct MI250X", 110, 64, 8, 1700)),
     (r"\bMI210\b", Product("AMD Instinct MI210", 104, 64, 8, 1700)),
-    (r"\bMI300A\b", Product("AMD Instinct MI300A", 228, 128, 4, 2100)),
-    (r"\bMI325X\b", Product("AMD Instinct MI325X", 304, 256, 4, 2100)),
-    (r"\bMI300X\b", Product("AMD Instinct MI300X", 304, 192, 4, 2100)),
-    (r"\bMI350X\b", Product("AMD Instinct MI350X", 256, 288, 4, 2200)),
-    (r"\bMI355X\b", Product("AMD Instinct MI355X", 256, 288, 4, 2400)),
+    (r"\bMI300A\b", Product("AMD Instinct MI300A", 228, 128, 4, 2100, 6)),
+    (r"\bMI325X\b", Product("AMD Instinct MI325X", 304, 256, 4, 2100, 8)),
+    (r"\bMI300X\b", Product("AMD Instinct MI300X", 304, 192, 4, 2100, 8)),
+    (r"\bMI350X\b", Product("AMD Instinct MI350X", 256, 288, 4, 2200, 8)),
+    (r"\bMI355X\b", Product("AMD Instinct MI355X", 256, 288, 4, 2400, 8)),
 )
 """Regular expression of the name in capitals → its data; the first match wins."""
 _MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1810, 1500), "NVIDIA H100 80GB HBM3": (1980, 1810, 1500)}

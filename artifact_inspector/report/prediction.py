@@ -150,6 +150,8 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
         count = order.wave_count
         waves = "1 wave" if count == 1 else f"{count} waves"
         yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis})"
+    if order.l2_caches > 1:
+        yield f"{order.l2_caches} XCDs get CTAs in turn, each with an L2: what several read counts for each of them"
     if order.name is not None:
         yield f"order of the CTAs: {order.name}"
     if not is_read_known:
@@ -172,12 +174,12 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
     ):
         yield "row-major, column-major and grouped CTA orders would read as much"
     else:
-        for alternative in order.alternatives:
-            blocks = (
-                "" if alternative.first_wave_tiles is None else f"; first wave {alternative.first_wave_tiles:,} tiles"
-            )
-            yield f"{alternative.name}: {alternative.distinct_bytes_read:,} B{blocks}"
-    if order.fits_l2:
+        names: dict[tuple[int, int | None], list[str]] = {}
+        for x in sorted(order.alternatives, key=lambda x: x.distinct_bytes_read):
+            names.setdefault((x.distinct_bytes_read, x.first_wave_tiles), []).append(x.name)
+        for (size, tiles), equal in names.items():
+            yield f"{' · '.join(equal)}: {size:,} B" + ("" if tiles is None else f"; first wave {tiles:,} tiles")
+    if order.fits_l2 and order.l2_caches == 1:
         yield "everything fits in L2, so another order saves no DRAM traffic"
 
 

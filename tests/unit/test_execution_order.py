@@ -89,6 +89,30 @@ def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
         assert (wave.tiles_requested, wave.distinct_tiles) == (told, told)
 
 
+def test_each_xcd_reads_what_its_own_ctas_need() -> None:
+    """A grid of 4×4 tiles: CTA 4r+c reads row r of A and column c of B, one sector of each; two caches get CTAs in turn."""
+    base = 1 << 20
+    tensors = {"a_ptr": Tensor((4, 8), "fp32", pointer=base), "b_ptr": Tensor((4, 8), "fp32", pointer=2 * base)}
+    launch = KernelLaunch((16, 1, 1), {**tensors, "c_ptr": Tensor((4, 32), "fp32", pointer=3 * base)})
+    footprints, ctas = Footprints(launch), np.arange(16)
+    rows, columns = np.divmod(ctas, 4)
+    for step, addresses in enumerate((base + 32 * rows, 2 * base + 32 * columns)):
+        footprints.add(FootprintAccess(step, ctas, addresses[:, None], None, True))
+    footprints.add(FootprintAccess(2, ctas, (3 * base + 128 * rows + 32 * columns)[:, None], None, False))
+    footprints.end_portion(ctas)
+    tile_bytes = {"a_ptr": 32, "b_ptr": 32}
+    one, two = (find_cta_order(launch, footprints, tile_bytes, 16, "as given", False, caches) for caches in (1, 2))
+    by_hand = [32 * len({*rows[part], *(columns[part] + 9)}) for part in (ctas[::2], ctas[1::2])]
+    assert (one.distinct_bytes_read, two.distinct_bytes_read) == (8 * 32, sum(by_hand))
+    assert (two.l2_caches, two.waves[0].distinct_tiles) == (2, 12)
+    reads = {other.name: other.distinct_bytes_read for other in two.alternatives}
+    assert not any("XCD" in other.name for other in one.alternatives)
+    assert reads["row-major"] == 32 * 12  # both read all rows, each half of the columns
+    assert reads["row-major, contiguous for each XCD"] == 32 * 12  # each reads half of the rows, both all columns
+    assert reads["grouped by 2"] == 32 * 12
+    assert len(reads) == 2 * len(one.alternatives)
+
+
 @pytest.mark.parametrize("most_packed", [1 << 63, 1])
 def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta(
     most_packed: int, monkeypatch: pytest.MonkeyPatch
