@@ -86,6 +86,9 @@ class TimingParameters:
     lockstep_share: float = 0.5
     """Share of the first wave's CTAs, which start together, that stay in step: their phases compete for the
     same units instead of filling each other's waits."""
+    stagger_exponent: float = 0.5
+    """Exponent of the number of phases over which starts of CTAs are spread, by which fewer stay in step; 0 for a
+    predicted time, whose share was fitted without."""
     launch_lockstep_share: float = 0.125
     """The same for a predicted time. Fitted on half of the launches of docs/lab/time.md."""
     contention_exponent: int = 4

@@ -6,6 +6,7 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,8 @@ from artifact_inspector.execution.launch_requests import LaunchRequest, parse_do
 from artifact_inspector.execution.timing import dram_traffic, ranking, shared_windows
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
-from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, count_memory_waits, walk_cta
+from artifact_inspector.execution.timing.launch_time import with_launch_timing
 from artifact_inspector.execution.timing.ranking import (
     AMD_NOTE,
     BOUND_NOTE,
@@ -37,6 +39,7 @@ from artifact_inspector.execution.timing.variations import check_variations, req
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.objdump import binary_disassembler
 from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.ranking import RankingReport
 
 FREE = ControlCode(stall_cycles=1, result_scoreboard=None, operand_scoreboard=None, awaited_scoreboards=())
@@ -218,6 +221,36 @@ def test_a_wait_leaves_the_newest_groups_of_copies_under_way() -> None:
     none_left = walk_cta((0, 1, 0, 1, 3), controls, costs, 1, 20).cycles
     assert one_left == 501 + 1
     assert none_left == 503 + 1
+
+
+def test_a_phase_ends_where_a_warp_waits_for_loads_that_it_issued_since() -> None:
+    loads = [ControlCode(1, at, None, ()) for at in (0, 1)]
+    first, second, both = (ControlCode(1, None, None, awaited) for awaited in ((0,), (1,), (0, 1)))
+    controls = (*loads, first, second, both)
+    load, use = StepCost("lsu", 4, 500, is_global=True), StepCost("alu", 1, 6)
+    costs = {0: load, 1: load, 2: use, 3: use, 4: use}
+    assert count_memory_waits((0, 1, 2, 3), controls, costs) == 1  # both were issued before the first wait
+    assert count_memory_waits((0, 2, 1, 3, 0, 1, ~4, 4), controls, costs) == 3
+    shared = {**costs, 0: StepCost("lsu", 4, 30)}
+    copies = {**shared, 3: StepCost(None, 0, 0, effect=SchedulingEffect.WAITS_FOR_COPIES)}
+    assert count_memory_waits((0, 2, 0, 2), controls, shared) == 0
+    assert count_memory_waits((0, 2, 3, 3), controls, copies) == 2
+
+
+def test_ctas_whose_starts_are_spread_over_more_phases_compete_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, waits = gpu_model_of(parse_target("sm_90"), "H200"), [1]
+    monkeypatch.setattr(ranking, "count_memory_waits", lambda *_: waits[0])
+    monkeypatch.setattr(ranking, "_walk_lockstep", lambda *_: SimpleNamespace(cycles=9 * 157.0))
+    sample = SimpleNamespace(loaded=SimpleNamespace(threads=32), trace=())
+
+    def share(resident: int, model: Any = gpu) -> float:
+        return ranking._share_in_step(sample, SimpleNamespace(step_costs={}), (), model, resident)  # type: ignore[arg-type]
+
+    assert [share(1), share(10)] == [1.0, 1.0]
+    assert share(37) == 0.5  # the last starts four phases after the first
+    waits[0] = 4
+    assert share(10) == 0.5
+    assert share(10, with_launch_timing(gpu, 1.0, 0.0)) == 1.0  # a predicted time
 
 
 def test_ctas_that_share_units_are_never_faster_than_the_busiest_unit_nor_than_each_alone() -> None:

@@ -167,6 +167,24 @@ def walk_cta(
     return CtaWalk(max(state.time, *state.unit_free_at.values(), 0.0), state.unit_busy)
 
 
+def count_memory_waits(trace: Sequence[int], controls: Sequence[ControlCode], costs: Mapping[int, StepCost]) -> int:
+    """How often a warp waits for global memory: for loads that it issued since it last did, or for copies."""
+    pending: set[int] = set()
+    waits, has_issued = 0, False
+    for index in trace:
+        control = controls[index if index >= 0 else ~index]
+        if pending and not pending.isdisjoint(control.awaited_scoreboards):
+            waits, has_issued = waits + has_issued, False
+            pending.difference_update(control.awaited_scoreboards)
+        if index >= 0:
+            cost = costs[index]
+            waits += cost.effect in (SchedulingEffect.WAITS_FOR_COPIES, SchedulingEffect.WAITS_FOR_BULK)
+            if cost.is_global and control.result_scoreboard is not None:
+                pending.add(control.result_scoreboard)
+                has_issued = True
+    return waits
+
+
 def _apply_effect(state: WarpState, cost: StepCost, done: float, barrier: int) -> None:
     match cost.effect:
         case SchedulingEffect.STARTS_COPY:

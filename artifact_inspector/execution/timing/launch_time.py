@@ -192,6 +192,7 @@ def with_launch_timing(gpu_model: GpuModel, fetched: float, written: float) -> G
             dram_share=timing.dram_read_share - share_lost,
             dram_run_bytes=0.0,
             lockstep_share=timing.launch_lockstep_share,
+            stagger_exponent=0.0,
         ),
     )
 

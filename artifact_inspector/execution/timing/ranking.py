@@ -30,7 +30,7 @@ from artifact_inspector.execution.timing.candidates import RankingCandidate, fin
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, GpuModel, SharedTraffic
 from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes, window_ctas
-from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
+from artifact_inspector.execution.timing.latency_walk import CtaWalk, count_memory_waits, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_evenly
 from artifact_inspector.execution.timing.shared_windows import DeferredWindow, SharedWindows, load_candidate
@@ -252,9 +252,27 @@ def score_launch(
     )
     lockstep_cycles = single_walk.cycles if resident == 1 else walk_lockstep(resident).cycles
     lockstep_cycles = full_waves * lockstep_cycles + (walk_lockstep(last_wave_ctas).cycles if last_wave_ctas else 0.0)
-    lockstep_share = timing.lockstep_share / waves
+    lockstep_share = timing.lockstep_share / waves * _share_in_step(sample, costs, controls, gpu_model, resident)
     score = queueing_cycles * (1 - lockstep_share) + max(queueing_cycles, lockstep_cycles) * lockstep_share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
+
+
+def _share_in_step(
+    sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident: int
+) -> float:
+    """How much the phases of CTAs that start one after another coincide: 1 if they all start within one phase.
+
+    A phase ends where a CTA waits for memory. CTAs whose starts are spread over n phases are as n independent groups,
+    and the excess of their joint demand over its mean falls with the root of n.
+    """
+    stagger = (resident - 1) * launch_cycles(
+        gpu_model.timing, -(-sample.loaded.threads // gpu_model.warp_size), resident
+    )
+    if not stagger or not gpu_model.timing.stagger_exponent:
+        return 1.0
+    waits = count_memory_waits(sample.trace, controls, costs.step_costs)
+    phase = _walk_lockstep(sample, costs, controls, gpu_model, 1).cycles / max(1, waits)
+    return float(min(1.0, phase / stagger) ** gpu_model.timing.stagger_exponent)
 
 
 def _walk_lockstep(
