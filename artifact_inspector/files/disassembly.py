@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.elf import refuse_repeated_contents
-from artifact_inspector.files.merged_cubins import merge_cubins, merge_key, normalize, split_functions
-from artifact_inspector.files.reader import read_content, read_own_content
+from artifact_inspector.files.merged_cubins import HEADER_BYTES, merge_cubins, merge_key, normalize, split_functions
+from artifact_inspector.files.reader import read_content, read_head, read_own_content
 from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.files.writer import is_disabled, user_cache, write_private
 from artifact_inspector.hardware.targets import parse_stage_target
@@ -115,25 +115,28 @@ def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callab
     """
     if is_disabled(CACHE_VARIABLE):
         return
-    groups: dict[bytes, list[tuple[Path, bytes]]] = {}
+    groups: dict[bytes, list[Path]] = {}
     for path in cubins:
         try:
-            cubin = read_content(path, MAX_BINARY_BYTES)
-            groups.setdefault(merge_key(cubin), []).append((path, cubin))
+            groups.setdefault(merge_key(read_head(path, HEADER_BYTES)), []).append(path)
         except (OSError, CacheError):
             progress(path)
 
-    def disassemble_part(part: Sequence[tuple[Path, bytes]]) -> list[Path]:
-        disassemble_merged([*{cubin: None for _, cubin in part}], tool)
-        for _, cubin in part:
+    def disassemble_part(paths: Sequence[Path]) -> Sequence[Path]:
+        contents: dict[bytes, None] = {}
+        for path in paths:
+            with contextlib.suppress(OSError, CacheError):
+                contents[read_content(path, MAX_BINARY_BYTES)] = None
+        disassemble_merged([*contents], tool)
+        for cubin in contents:
             with contextlib.suppress(CacheError):
                 disassemble(cubin, tool)
-        return [path for path, _ in part]
+        return paths
 
     parts = []
-    for rows in groups.values():
-        count = min(_MOST_MERGED, -(-len(rows) // (os.cpu_count() or 1)))
-        parts += [rows[at : at + count] for at in range(0, len(rows), count)]
+    for paths in groups.values():
+        count = min(_MOST_MERGED, -(-len(paths) // (os.cpu_count() or 1)))
+        parts += [paths[at : at + count] for at in range(0, len(paths), count)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in as_completed([pool.submit(disassemble_part, part) for part in parts]):
             for path in done.result():

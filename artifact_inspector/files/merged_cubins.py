@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from artifact_inspector.files.elf import read_sections, section_content, symbol_name
 
-_MACHINE, _HEADER_BYTES, _RELA, _SYMBOL_BITS = 190, 64, 4, 24
+HEADER_BYTES = 64
+"""Of an ELF file."""
+_MACHINE, _RELA, _SYMBOL_BITS = 190, 4, 24
 _TABLES = 5
 """Sections before those of code: none, strings, symbols, lines, relocations of lines."""
 _SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
-_CODE_HEADING = re.compile(r"^//-+ \.text\.", re.M)
+_CODE_HEADING = re.compile(r"^//-+ \.text\..*__merged_(\d+)__ ", re.M)
 _SYMBOL_HEADING = re.compile(r"\n+//-+ SYMBOLS -.*", re.S)
 _PADDING = re.compile(r" +(?=/\* 0x[0-9a-f]{16} \*/|-{20})")
 _LABEL = re.compile(r"(?<=\.L_)(?:x_)?\d+\b")
@@ -34,7 +36,7 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
     Raises:
         CacheError, ValueError, LookupError, struct.error: they cannot be merged.
     """
-    body, symbols, lines, relocations = bytearray(cubins[0][:_HEADER_BYTES]), bytearray(_SYMBOL.size), bytearray(), b""
+    body, symbols, lines, relocations = bytearray(cubins[0][:HEADER_BYTES]), bytearray(_SYMBOL.size), bytearray(), b""
     tables, code = [(0,) * 10] * _TABLES, []
     for number, cubin in enumerate(cubins):
         base, sections, suffix = len(body), read_sections(cubin, "cubin", _MACHINE), f"__merged_{number}__\0".encode()
@@ -43,7 +45,7 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
         places = {section.name: place for place, section in enumerate(sections)}
         rows = list(_SECTION.iter_unpack(cubin[table : table + _SECTION.size * len(sections)]))
         rows = [(base + rows[names][4] + row[0], *row[1:]) for row in rows]
-        (text,) = [place for name, place in places.items() if name.startswith(".text.")]
+        (text,) = [place for place, section in enumerate(sections) if section.name.startswith(".text.")]
         old_symbols, line = places[".symtab"], places[".debug_line"]
         relocated = places.get(".rela.debug_line") or places[".rel.debug_line"]
         refers = any(of.size for of in sections if of.name.startswith((".rel.text", ".rela.text")))
@@ -81,8 +83,15 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
 
 
 def split_functions(text: str) -> list[str]:
-    """The disassembly of each function, as if its cubin had no other."""
-    starts = [heading.start() for heading in _CODE_HEADING.finditer(text)]
+    """The disassembly of each function, as if its cubin had no other.
+
+    Raises:
+        ValueError: one lacks its heading, or has it twice, as if a name of a file in another cubin printed it.
+    """
+    headings = [*_CODE_HEADING.finditer(text)]
+    if [int(heading[1]) for heading in headings] != [*range(len(headings))] or not headings:
+        raise ValueError("functions are not printed once, in order")
+    starts = [heading.start() for heading in headings]
     ends = [*starts[1:], len(text)]
     parts = [text[: starts[0]] + text[start:end] for start, end in zip(starts, ends, strict=True)]
     return [normalize(_SUFFIX.sub("", part)) for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from pathlib import Path
 
@@ -67,3 +68,23 @@ def test_a_text_is_the_same_whatever_else_its_cubin_has() -> None:
         f"{head}//---- .text.a --------------------------\n.L_0:\n  NOP; /* 0x0000000000007918 */\n",
         f"{head}//---- .text.b --------------------------\n.L_0:\n  BRA `(.L_0);\n",
     ]
+
+
+def test_a_name_that_prints_the_heading_of_another_function_is_noticed() -> None:
+    headings = [f"//---- .text.a__merged_{number}__ ----\n" for number in (0, 1, 2)]
+    assert len(split_functions("".join(headings))) == 3
+    for forged in ([0, 1, 1, 2], [0, 2], [1, 2], [0, 2, 1], []):
+        with pytest.raises(ValueError, match="in order"):
+            split_functions("".join(headings[number] for number in forged))
+
+
+def test_two_sections_of_one_name_are_not_merged() -> None:
+    (path,) = FIXTURES.glob("3.6.0/sm_80/copy/*/copy.cubin")
+    data = bytearray(path.read_bytes())
+    table, count = struct.unpack_from("<Q", data, 0x28)[0], struct.unpack_from("<H", data, 0x3C)[0]
+    rows = [bytes(data[table + 64 * at : table + 64 * at + 64]) for at in range(count)]
+    code = max(rows, key=lambda row: struct.unpack_from("<Q", row, 8)[0] & 4)
+    struct.pack_into("<Q", data, 0x28, len(data))
+    struct.pack_into("<H", data, 0x3C, count + 1)
+    with pytest.raises(ValueError, match="too many values"):
+        merge_cubins([bytes(data) + b"".join([*rows, code])])
