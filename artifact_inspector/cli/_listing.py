@@ -15,6 +15,7 @@ from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCo
 from artifact_inspector.cli._loading import OpenedKernels, has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.fact_index import batches
 from artifact_inspector.facts.kept_diagnosis import attach, read_kept_diagnoses
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
 from artifact_inspector.files.artifact import Artifact, Problem
@@ -141,8 +142,11 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
                 return is_object_text(text) and all(map(_is_problem, problems))
         return False
 
-    values = kept_values(opened.artifacts, b"document", state_of, compute, open_index, is_part)
-    kernels = (KernelPart(is_known, [Problem(*x) for x in problems], text) for is_known, problems, text in values)
+    kernels = (
+        KernelPart(is_known, [Problem(*x) for x in problems], text)
+        for batch in batches(opened.artifacts)  # so that the first of thousands is written soon
+        for is_known, problems, text in kept_values(batch, b"document", state_of, compute, open_index, is_part)
+    )
     # whose text holds no command of a CI system
     return write_cache(cache, kernels, encoding, lambda text: write(text, sys.stdout, commands=True))
 

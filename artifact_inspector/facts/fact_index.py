@@ -6,9 +6,7 @@ is read on its own. One that is not there is computed from the files, and kept w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
@@ -17,10 +15,13 @@ from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import index_key, snapshot_files
 from artifact_inspector.files.index import Index, pack, unpack
+from artifact_inspector.model.records import dataclass, replace
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
 
+FIRST_BATCH = 64
+"""Kernels that are hashed together at first; each further batch has four times as many."""
 KERNELS_PER_READ = 256
 """Kernels whose facts are read from the index together."""
 KERNELS_PER_WRITE = 64
@@ -58,12 +59,25 @@ def read_kernels(
         view: reads what is to be computed; everything by default.
     """
     options = options or ReadOptions()
-    view = view or read_everything
+    options = replace(options, texts=options.texts or TextCache())
     keeps = options.index is not None and options.disassemble is None
+    for batch in batches(artifacts) if keeps else [artifacts]:
+        yield from _read_batch(batch, view or read_everything, options, keeps=keeps)
+
+
+def batches(artifacts: Sequence[Artifact]) -> Iterator[Sequence[Artifact]]:
+    """Kernels whose files are hashed before the first of them is read, so that the first of thousands comes soon."""
+    start, count = 0, FIRST_BATCH
+    while start < len(artifacts):
+        yield artifacts[start : start + count]
+        start, count = start + count, 4 * count
+
+
+def _read_batch(
+    artifacts: Sequence[Artifact], view: View, options: ReadOptions, *, keeps: bool
+) -> Iterator[KernelFacts]:
     states = [snapshot_files(artifact) if keeps else None for artifact in artifacts]
-    keys = [  # digests of all that the facts of a kernel depend on
-        None if state is None else index_key(state.digest) for state in states
-    ]
+    keys = [None if state is None else index_key(state.digest) for state in states]
     stored: Collection[bytes] = ()
     if options.index is not None and keeps:
         with options.index() as index:
@@ -71,9 +85,8 @@ def read_kernels(
     first_of = {key or at: at for at, key in reversed([*enumerate(keys)]) if key not in stored}
     missing = sorted(first_of.values())
     are_missing = frozenset(missing)
-    repeats = Counter(key for at, key in enumerate(keys) if key not in stored and at not in are_missing)
+    repeats = {key for at, key in enumerate(keys) if key not in stored and at not in are_missing}
     packed_facts, repeated, fresh = dict[bytes, bytes](), dict[bytes, bytes](), dict[bytes, bytes]()
-    shared = options.texts or TextCache()
     for at, computed in _in_order(artifacts, missing, view, options):
         artifact, key, state = artifacts[at], keys[at], states[at]
         if options.index is not None and key in stored and key not in packed_facts:
@@ -84,19 +97,16 @@ def read_kernels(
         packed = b"" if key is None else packed_facts.get(key) or repeated.get(key, b"")
         text = computed or (unpack(packed) if packed else None) or b""
         is_viewed = at in are_missing and text and not options.packs  # by another process
-        kernel, source = _inspect(artifact, text, None if is_viewed else view, options, shared)
-        # A program that writes to the cache meanwhile may have changed what was read.
-        if state is not None and (source.is_changed or at in are_missing) and state.is_current(artifact):
-            assert key is not None
-            fresh[key] = source.text()
-            if repeats[key]:
-                packed = repeated[key] = pack(fresh[key])
-            if len(fresh) >= KERNELS_PER_WRITE:
-                _write(fresh, options)
-        if key in repeated and at not in are_missing:
-            repeats[key] -= 1
-            if not repeats[key]:
-                del repeated[key]
+        kernel, source = _inspect(artifact, text, None if is_viewed else view, options)
+        if source.is_changed or at in are_missing:
+            packed = b""
+            # A program that writes to the cache meanwhile may have changed what was read.
+            if state is not None and key is not None and state.is_current(artifact):
+                packed = fresh[key] = pack(source.text())
+                if key in repeats:
+                    repeated[key] = packed
+        if len(fresh) >= KERNELS_PER_WRITE:
+            _write(fresh, options)
         if options.packs:
             kernel.pack(packed, keep=("program",))
         yield kernel
@@ -104,10 +114,10 @@ def read_kernels(
 
 
 def _inspect(
-    artifact: Artifact, text: bytes, view: View | None, options: ReadOptions, shared: TextCache
+    artifact: Artifact, text: bytes, view: View | None, options: ReadOptions
 ) -> tuple[KernelFacts, FactSource]:
     """A kernel and its source: the stored facts if they can be shown, else its files."""
-    source = FactSource(artifact, text, options.disassemble, shared)
+    source = FactSource(artifact, text, options.disassemble, options.texts)
     kernel = KernelFacts.on_demand(source, artifact=artifact)
     if view is None:
         return kernel, source
@@ -118,7 +128,7 @@ def _inspect(
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         if not text:
             raise
-        return _inspect(artifact, b"", view, options, shared)  # facts of their type that no kernel can have
+        return _inspect(artifact, b"", view, options)  # facts of their type that no kernel can have
     return kernel, source
 
 
@@ -151,5 +161,5 @@ def _in_order(
 def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:
     if fresh and options.index is not None:
         with options.index() as index:
-            index.put(fresh)
+            index.put(fresh, are_packed=True)
         fresh.clear()

@@ -144,9 +144,9 @@ class FactSource:
             self.reported.append(problem)
 
     def pack(self, packed: bytes) -> None:
-        """Keep the facts compressed until one is read again; `packed` is what was stored, or empty."""
+        """Keep the facts compressed until one is read again; `packed` are all of them compressed, or empty."""
         self._packed_problems = self.problems
-        self._packed = pack(self.text()) if self._computed or not packed else packed
+        self._packed = packed or pack(self.text())
         self._split, self._reading = None, None
         self._values.clear()
         self._computed.clear()

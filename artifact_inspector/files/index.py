@@ -126,10 +126,10 @@ class Index:
                     connection.executemany("UPDATE facts SET used = ? WHERE key = ?", touched)
         return values
 
-    def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Store some values; the oldest are removed if there are too many."""
+    def put(self, values: Mapping[bytes, bytes], *, are_packed: bool = False) -> None:
+        """Store some values, or what `pack` made of them; the oldest are removed if there are too many."""
         now = int(time.time())
-        rows = [(key, now, write_checked(key, value)) for key, value in values.items()]
+        rows = [(key, now, write_checked(key, value, is_packed=are_packed)) for key, value in values.items()]
         if not rows or self._connection is None:
             return
         with self._recover("written") as connection:
@@ -262,9 +262,9 @@ def _checksum(key: bytes, packed: bytes) -> bytes:
     return blake2b(packed, digest_size=_CHECKSUM_BYTES, key=key[:64]).digest()
 
 
-def write_checked(key: bytes, value: bytes) -> bytes:
+def write_checked(key: bytes, value: bytes, *, is_packed: bool = False) -> bytes:
     """The value as it is stored: compressed, after a checksum."""
-    packed = pack(value)
+    packed = value if is_packed else pack(value)
     return _checksum(key, packed) + packed
 
 
