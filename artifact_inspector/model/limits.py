@@ -7,7 +7,8 @@ variable named after the limit changes it: `ARTIFACT_INSPECTOR_MOST_FRAMES=1000`
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from artifact_inspector.model.records import dataclass
 
 _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 

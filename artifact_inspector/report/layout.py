@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.model import OrderVerdict
+from artifact_inspector.model.records import dataclass
 from artifact_inspector.report.phrases import cut_signature
 
 _SHADES = "█▒"
