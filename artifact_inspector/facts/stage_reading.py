@@ -213,7 +213,8 @@ class StageReading:
         unknown: Counter[str] = Counter()
         row_loads = 0
         for code in self.codes:
-            counts.update({kind: len(indices) for kind, indices in code.of_kind.items()})
+            for kind, indices in code.of_kind.items():
+                counts[kind] += len(indices)
             rows = code.opcodes_with(EventKind.SHARED_LOAD, Trait.READS_ROWS)
             instructions = code.function.instructions
             row_loads += sum(instructions[i].opcode in rows for i in code.of_kind[EventKind.SHARED_LOAD]) if rows else 0

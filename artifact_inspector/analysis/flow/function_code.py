@@ -21,7 +21,7 @@ LOCATED_KINDS = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
 """Kinds whose locations identify a region. Locations of integer operations are rarely needed."""
 _INTEGERS = frozenset({EventKind.INTEGER})
 _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
-_LOCATION, _OPCODE = attrgetter("location"), attrgetter("opcode")
+_LOCATION, _OPCODE, _KIND = attrgetter("location"), attrgetter("opcode"), attrgetter("kind")
 
 
 class FunctionCode:
@@ -42,8 +42,8 @@ class FunctionCode:
         self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
         self._whole_function: dict[frozenset[EventKind], list[int]] = {}
         by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
-        for index, instruction in enumerate(function.instructions):
-            by_kind[instruction.kind].append(index)
+        for index, kind in enumerate(map(_KIND, function.instructions)):
+            by_kind[kind].append(index)
         self.of_kind = dict(by_kind)
         """Instructions by kind, in text order."""
         self._opcodes_by_trait: dict[tuple[EventKind, Trait], frozenset[str]] = {}
@@ -204,12 +204,14 @@ class FunctionCode:
 
     def _at(self, kinds: frozenset[EventKind]) -> dict[Chain, list[int]]:
         indices_by_chain: dict[Chain, list[int]] = {}
-        instructions, chain_cache = self.instructions, self._chains
+        indices_by_location: dict[int, list[int]] = {}  # by identity: the hash of a chain takes longer than all else
+        instructions = self.instructions
         for index in self.find(kinds):
             location_id = id(instructions[index].location)
-            chain = chain_cache[location_id] if location_id in chain_cache else self.chain(index)
-            if chain is not None:
-                indices_by_chain.setdefault(chain, []).append(index)
+            if location_id not in indices_by_location:
+                chain = self.chain(index)
+                indices_by_location[location_id] = [] if chain is None else indices_by_chain.setdefault(chain, [])
+            indices_by_location[location_id].append(index)
         return indices_by_chain
 
     def chain(self, index: int) -> Chain | None:

@@ -6,12 +6,12 @@ Values are numbered, because a name reused in a sibling region is a different va
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model import EventKind, Function, Instruction, Trait
+from artifact_inspector.model.records import dataclass
 
 
 class PassedValue(NamedTuple):
@@ -92,7 +92,7 @@ class _Numbering:
             results.append(tuple(range(first, self._count)) if len(result_names) > 1 else (first,) * len(result_names))
             for value, name in enumerate(result_names, first):
                 current[name] = value
-            passed_values, arguments = self._pass_values(index)
+            passed_values, arguments = self._pass_values(index) if index in self._at else ([], {})
             flows.append(passed_values)
             if index in entered:
                 entries.update(dict.fromkeys(entered[index], arguments))
@@ -116,7 +116,7 @@ class _Numbering:
         """The values passed on at an instruction, and the new meaning of the target names after it."""
         passed_values: list[PassedValue] = []
         arguments: dict[str, int | None] = {}
-        for source, target, _, owner, back in self._at.get(index, ()):
+        for source, target, _, owner, back in self._at[index]:
             if source not in self._current:
                 if owner >= 0:
                     arguments[target] = None

@@ -52,7 +52,7 @@ def find_first_computes(
                 walk.publish()
                 continue
             results, reads = operands(index)
-            data = walk.groups_in(reads) if registers else 0
+            data = 0 if registers.keys().isdisjoint(reads) else walk.groups_in(reads)
             if data and kind in reported_kinds:
                 groups_by_compute[index] = groups_by_compute.get(index, 0) | data
             if kind is EventKind.SHARED_STORE:
