@@ -211,17 +211,13 @@ def _select_rows(
             "The recorded launches are of other variants of this kernel: "
             + ", ".join(
                 f"{row.get('kernel')} {row.get('hash', '')[:6]} for {row.get('target')}, "
-                f"grid {_format_grid(row.get('grid'))}"
+                f"grid {','.join(map(str, grid)) if isinstance(grid := row.get('grid'), list) else 'unknown'}"
                 for row in rows[:4]
             )
             + ".",
             "Their arguments apply here too. Give the grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
         )
     return matching_rows, False
-
-
-def _format_grid(grid: object) -> str:
-    return ",".join(map(str, grid)) if isinstance(grid, list) else "unknown"
 
 
 def pair_launches(

@@ -271,7 +271,11 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
     """The counters of a launch as (label, text)."""
     c, amd = prediction.counters, prediction.is_amd
     unit = "tensor" if prediction.has_matrix_products else "HFMA2.MMA in the tensor pipe, no matrix product"
-    yield "instructions", format_count(c.instructions) + _in_parentheses(unit, c.tensor_instructions)
+    yield (
+        "instructions",
+        format_count(c.instructions)
+        + (f" ({format_count(c.tensor_instructions)} {unit})" if c.tensor_instructions != 0 else ""),
+    )
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
         yield "FLOP", by_type + ("; more than the result needs, see below" if prediction.repeats_work else "")
@@ -345,10 +349,6 @@ def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, st
     yield "roofline", text
 
 
-def _in_parentheses(unit: str, value: int | None) -> str:
-    return f" ({format_count(value)} {unit})" if value != 0 else ""
-
-
 def _counted(unit: str, value: int | None) -> str:
     return "" if value == 0 else f"{format_count(value)} {unit}"
 
@@ -404,7 +404,7 @@ def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Itera
         table.add_row(
             location or "",
             *(
-                format_count(line.executed) if name == "executed" else _number_or_blank(getattr(line, name))
+                "" if name != "executed" and getattr(line, name) == 0 else format_count(getattr(line, name))
                 for name in columns
             ),
         )
@@ -415,10 +415,6 @@ def memory_cost(line: LinePrediction) -> tuple[int, int]:
     """Sort key of lines: excess sectors and bank conflicts, then all traffic."""
     touched = (line.sectors or 0) + (line.wavefronts or 0) + (line.cache_lines or 0)
     return (line.excess_sectors or 0) + (line.bank_conflicts or 0), touched
-
-
-def _number_or_blank(value: int | None) -> str:
-    return "" if value == 0 else format_count(value)
 
 
 def describe_out_of_bounds(prediction: Prediction) -> Iterator[str]:

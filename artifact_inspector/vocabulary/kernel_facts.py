@@ -22,14 +22,6 @@ def threads_of(kernel: KernelFacts) -> int | None:
     return None if warps is None or target is None or kernel.partitions else warps * target.warp_size
 
 
-def _fit_consequence(left: Value, right: Value) -> Consequence:
-    return Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY
-
-
-def _work_repeated(_left: Value, _right: Value) -> Consequence:
-    return Consequence.MATRIX
-
-
 def _no_consequence(_left: Value, _right: Value) -> Consequence:
     """For facts that restate the blocks that fit."""
     return Consequence.OTHER
@@ -106,7 +98,8 @@ def spills(of: Subject) -> int | None:
 @kernel_fact(
     "occupancy", "blocks that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
     direction=Direction.MORE_IS_BETTER, column=FactColumn("occupancy", "blocks", "that fit on an SM or CU", 7),
-    record="blocks_per_sm", brief="blocks", costs=_fit_consequence,
+    record="blocks_per_sm", brief="blocks",
+    costs=lambda left, right: Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY,
 )  # fmt: skip
 def blocks(of: Subject) -> int | Absent | None:
     """Blocks that fit on one multiprocessor."""
@@ -156,7 +149,7 @@ def occupancy_limit(of: Subject) -> tuple[str, ...] | Absent | None:
     return None if occupancy.blocks is None else tuple(map(str, occupancy.limited_by))
 
 
-@kernel_fact("partitions.compute", "compute partitions", category=Category.MMA, costs=_work_repeated)
+@kernel_fact("partitions.compute", "compute partitions", category=Category.MMA, costs=lambda *_: Consequence.MATRIX)
 def compute_partitions(of: Subject) -> int | Absent:
     """Partitions with matrix instructions."""
     partitions = of.kernel.partitions

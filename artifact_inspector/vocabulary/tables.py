@@ -95,12 +95,13 @@ def _type_of(fact: Fact) -> ColumnType:
     )
 
 
-def _column_name(fact: Fact) -> str:
-    return fact.record or fact.key.replace(".{step}", "").replace(".{}", "_by_use").replace(".", "_")
-
-
 _NAMES = {column.name for column in _IDENTITY}
-_FACTS = {name: fact for fact in FACTS if (name := _column_name(fact)) not in _NAMES}
+_FACTS = {
+    name: fact
+    for fact in FACTS
+    if (name := fact.record or fact.key.replace(".{step}", "").replace(".{}", "_by_use").replace(".", "_"))
+    not in _NAMES
+}
 COLUMNS: tuple[ExportColumn, ...] = (
     *_IDENTITY,
     *(

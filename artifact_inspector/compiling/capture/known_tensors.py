@@ -77,7 +77,9 @@ class KnownTensors:
         tensors = [*filter(_is_followed, tensors_in(arguments))]
         kinds = _written_types(text()) if tensors else None
         written = [tensor for tensor in tensors if kinds is None or _type_of(tensor) in kinds]
-        has_indices = kinds is not None and any(map(_is_small_index_tensor, written))
+        has_indices = kinds is not None and any(
+            _type_of(x) in ("i32", "i64") and 0 < x.numel() <= MAX_RECORDED_ELEMENTS for x in written
+        )
         is_known = has_indices and all(map(self.is_known, tensors_in(inputs))) and interpret()
         for tensor in written:
             if self._known is None:
@@ -198,10 +200,6 @@ def _is_shaped_by_values(name: str, args: tuple[Any, ...]) -> bool:
     if name in ("__getitem__", "repeat_interleave"):  # a mask, or the number of repeats
         return any(name[0] == "r" or _type_of(tensor) == "i8" for tensor in tensors_in(args[1:]))
     return name in _SHAPED_BY_VALUES or (name == "where" and len(args) == 1)
-
-
-def _is_small_index_tensor(tensor: Any) -> bool:
-    return _type_of(tensor) in ("i32", "i64") and 0 < tensor.numel() <= MAX_RECORDED_ELEMENTS
 
 
 def _identity(tensor: Any) -> int:

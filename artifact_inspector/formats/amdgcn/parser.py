@@ -19,7 +19,7 @@ from artifact_inspector.formats._format import DECODE_CACHE_SIZE, TRANSFER_KINDS
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import amdgcn_figures
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
-from artifact_inspector.model import EventKind, Instruction, Location, MatrixOp, Operands, Stage, Transfer, WaitOp
+from artifact_inspector.model import EventKind, Instruction, Location, MatrixOp, Operands, Stage, Transfer
 from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText, parse_integer
 
@@ -369,10 +369,6 @@ def _registers(operand: str) -> list[str]:
     return names
 
 
-def _wait(instruction: Instruction, module: Module) -> WaitOp | None:
-    return _amd.wait_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
-
-
 def _transfer(instruction: Instruction, module: Module) -> Transfer | None:
     # Scratch accesses use the same counters as global memory.
     if instruction.kind not in TRANSFER_KINDS and instruction.kind not in _SCRATCH:
@@ -386,22 +382,15 @@ def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
 
 
 FORMAT = Format(
-    name="AMDGCN",
-    stages=(Stage.AMDGCN,),
-    parse=parse,
-    sniff=sniff,
-    wait_of=_wait,
-    transfer=_transfer,
-    matrix_of=_matrix,
-    bank_of=_amd.register_bank,
-    accesses_shared=lambda instruction: instruction.opcode.startswith("ds_"),
-    traits=_amd.TRAITS.lookup,
-    conditions=AMDGCN,
-    figures=amdgcn_figures,
+    name="AMDGCN", stages=(Stage.AMDGCN,), parse=parse, sniff=sniff,
+    wait_of=lambda x, module: _amd.wait_of(x.opcode, x.text, module.attributes.get("target", "")), transfer=_transfer,
+    matrix_of=_matrix, bank_of=_amd.register_bank,
+    accesses_shared=lambda instruction: instruction.opcode.startswith("ds_"), traits=_amd.TRAITS.lookup,
+    conditions=AMDGCN, figures=amdgcn_figures,
     cannot_read=(
         "Implicit registers (scc, exec, and vcc where not written) are not operands.",
         "Spills on gfx9 and gfx10 are recognised only by LLVM's `Folded` comments.",
         "An `s_waitcnt` for stores, LDS or scalar loads does not count as a wait.",
         "Branches and labels inside inline asm do not create blocks or edges.",
     ),
-)
+)  # fmt: skip

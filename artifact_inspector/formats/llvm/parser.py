@@ -76,7 +76,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     text, log = source.text, ProblemLog(source)
     attributes = _module_attributes(text)
     context = _Context(DebugLocations(text, log), attributes.get("target", ""), log, frozenset(_GROUP.findall(text)))
-    lines = text.split("\n")
+    lines = text[: text.find("\n!", text.rfind("\ndefine ") + 1) + 1 or None].split("\n")  # without metadata
     starts = list(_function_lines(text))
     functions: list[Function] = []
     for start, stop in pairwise([*starts, len(lines)]):
@@ -330,17 +330,9 @@ def decode(text: str) -> Operands:
 _IN_SHARED = re.compile(r"addrspace\(3\)|\.shared\b|\bds_")
 
 FORMAT = Format(
-    name="llvm",
-    stages=(Stage.LLIR,),
-    parse=parse,
-    sniff=sniff,
-    wait_of=wait_of,
-    transfer=transfer,
-    commit=commit,
-    matrix_of=matrix_of,
-    accesses_shared=lambda instruction: _IN_SHARED.search(instruction.text) is not None,
-    traits=TRAITS.lookup,
-    conditions=LLVM,
+    name="llvm", stages=(Stage.LLIR,), parse=parse, sniff=sniff, wait_of=wait_of, transfer=transfer, commit=commit,
+    matrix_of=matrix_of, accesses_shared=lambda instruction: _IN_SHARED.search(instruction.text) is not None,
+    traits=TRAITS.lookup, conditions=LLVM,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
         "Without a target in the file (Triton names one from 3.9 on), an `s.waitcnt` on which generations differ "
@@ -350,4 +342,4 @@ FORMAT = Format(
         "Named types (`%struct.s`) among the operands are read as values.",
         "A call through a function pointer is a branch with the opcode `call`.",
     ),
-)
+)  # fmt: skip

@@ -379,30 +379,15 @@ class _MlirParser:
 
 
 FORMAT = Format(
-    name="MLIR",
-    stages=(Stage.TTIR, Stage.TTGIR),
-    parse=parse,
-    sniff=sniff,
-    wait_of=wait_of,
-    transfer=transfer,
-    commit=commit,
-    matrix_of=matrix_of,
-    tensor_types=tensor_types,
-    pointer_use=pointer_use,
-    traits=TRAITS.lookup,
-    conditions=tensor_conditions(access_operands),
-    access_operands=access_operands,
-    shared_use=shared_use,
-    schedule_step=schedule_step,
-    integer_value=integer_value,
-    input_precision=input_precision,
-    axis_operation=axis_operation,
-    launch_parameters=launch_parameters,
-    source_name=source_name,
+    name="MLIR", stages=(Stage.TTIR, Stage.TTGIR), parse=parse, sniff=sniff, wait_of=wait_of, transfer=transfer,
+    commit=commit, matrix_of=matrix_of, tensor_types=tensor_types, pointer_use=pointer_use, traits=TRAITS.lookup,
+    conditions=tensor_conditions(access_operands), access_operands=access_operands, shared_use=shared_use,
+    schedule_step=schedule_step, integer_value=integer_value, input_precision=input_precision,
+    axis_operation=axis_operation, launch_parameters=launch_parameters, source_name=source_name,
     cannot_read=(
         "Operations in MLIR's generic form, except those that Triton prints in that form, keep their kind, "
         "but operands inside attribute dictionaries count as reads.",
         "A fused location is read as its first part.",
         "Only `scf`, `cf` and `ttg.warp_specialize` create control flow; regions of other operations are read inline.",
     ),
-)
+)  # fmt: skip

@@ -17,7 +17,7 @@ from artifact_inspector.formats.ptx.asm_lines import AsmLines
 from artifact_inspector.formats.ptx.data_sections import local_bytes, strip_data_sections
 from artifact_inspector.formats.ptx.opcodes import OPCODES, kind_of
 from artifact_inspector.formats.ptx.operands import NAME, STATEMENT, constant_value, decode
-from artifact_inspector.model import Frame, Function, Instruction, Location, MatrixOp, Module, Queue, Stage, Transfer
+from artifact_inspector.model import Frame, Function, Instruction, Location, MatrixOp, Module, Stage, Transfer
 from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.text import SourceText, split_list
 
@@ -362,10 +362,6 @@ def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
     return None
 
 
-def _commit(instruction: Instruction) -> Queue | None:
-    return _nvidia.commit_queue(instruction.opcode) if instruction.kind is EventKind.COMMIT else None
-
-
 def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
     opcode, descriptor = instruction.opcode, None
     if opcode.startswith("tcgen05"):
@@ -376,17 +372,10 @@ def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
 
 
 FORMAT = Format(
-    name="PTX",
-    stages=(Stage.PTX,),
-    parse=parse,
-    sniff=sniff,
-    wait_of=lambda instruction, _: _nvidia.wait_of(instruction.opcode, instruction.text),
-    transfer=_transfer,
-    commit=_commit,
-    matrix_of=_matrix,
-    accesses_shared=lambda instruction: ".shared" in instruction.opcode,
-    traits=_nvidia.TRAITS.lookup,
-    conditions=PTX,
+    name="PTX", stages=(Stage.PTX,), parse=parse, sniff=sniff,
+    wait_of=lambda instruction, _: _nvidia.wait_of(instruction.opcode, instruction.text), transfer=_transfer,
+    commit=lambda x: _nvidia.commit_queue(x.opcode) if x.kind is EventKind.COMMIT else None, matrix_of=_matrix,
+    accesses_shared=lambda instruction: ".shared" in instruction.opcode, traits=_nvidia.TRAITS.lookup, conditions=PTX,
     figures=ptx_figures,
     cannot_read=(
         "A load or store without a state space (a generic address) counts as global.",
@@ -395,4 +384,4 @@ FORMAT = Format(
         "The possible targets of an indirect call (`.callprototype`, `.calltargets`).",
         "`trap` ends a block like `exit`; continuing after it in a debugger is ignored.",
     ),
-)
+)  # fmt: skip

@@ -26,7 +26,7 @@ from artifact_inspector.formats.sass.instructions import (
 from artifact_inspector.formats.sass.json_listing import listing_from_json
 from artifact_inspector.formats.sass.opcodes import OPCODES, kind_by_operands, kind_of
 from artifact_inspector.formats.sass.operands import decode
-from artifact_inspector.model import ControlInfo, EventKind, Frame, Instruction, Location, RegisterBank, Stage, Transfer
+from artifact_inspector.model import ControlInfo, EventKind, Frame, Instruction, Location, RegisterBank, Stage
 from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText
 
@@ -203,7 +203,9 @@ class _SassBody:
         kind = EventKind.OTHER if guard in _FALSE_GUARDS else kind_of(opcode)
         if kind is None:
             kind = kind_by_operands(opcode, text)
-        elif kind is EventKind.BRANCH and (opcode.partition(".")[0] in _JUMPS or _is_loop_exit_call(opcode, text)):
+        elif kind is EventKind.BRANCH and (
+            opcode.partition(".")[0] in _JUMPS or (opcode.startswith("CALL") and "`(.L_x_" in text)
+        ):
             self.jumps.append(len(self.instructions))
         self.addresses.append(address)
         self.instructions.append(_new(Instruction, (line, opcode, kind, location, guard, text, decode)))
@@ -243,11 +245,6 @@ class _SassBody:
         )
 
 
-def _is_loop_exit_call(opcode: str, text: str) -> bool:
-    """True for `@!P3 CALL.REL.NOINC `(.L_x_1)`, which leaves a loop: functions have other labels."""
-    return opcode.startswith("CALL") and "`(.L_x_" in text
-
-
 def _jump_exit(instruction: Instruction) -> BlockExit:
     """The targets of a jump, and whether it may fall through."""
     opcode, guard = instruction.opcode, instruction.guard
@@ -265,10 +262,6 @@ def _jump_exit(instruction: Instruction) -> BlockExit:
     return BlockExit(tuple(names), conditional or base == "CALL" or guard not in (None, "PT", "UPT"))
 
 
-def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    return transfer_of(instruction.opcode) if instruction.kind in TRANSFER_KINDS else None
-
-
 _BANKS = {
     "R": RegisterBank.VECTOR, "UR": RegisterBank.SCALAR,
     "P": RegisterBank.PREDICATE, "UP": RegisterBank.PREDICATE,
@@ -276,18 +269,11 @@ _BANKS = {
 
 
 FORMAT = Format(
-    name="SASS",
-    stages=(Stage.SASS,),
-    parse=parse,
-    sniff=sniff,
-    wait_of=wait_of,
-    transfer=_transfer,
-    commit=commit_queue,
+    name="SASS", stages=(Stage.SASS,), parse=parse, sniff=sniff, wait_of=wait_of,
+    transfer=lambda x, _: transfer_of(x.opcode) if x.kind in TRANSFER_KINDS else None, commit=commit_queue,
     matrix_of=lambda instruction, _: matrix_of(instruction.opcode),
     bank_of=lambda register: _BANKS.get(register.rstrip("0123456789")),
-    accesses_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
-    traits=TRAITS.lookup,
-    conditions=SASS,
+    accesses_shared=lambda instruction: instruction.opcode.startswith("ATOMS"), traits=TRAITS.lookup, conditions=SASS,
     listing=listing_from_json,
     cannot_read=(
         "Code for GPUs before Volta (sm_70), whose instructions have another length and encoding.",
@@ -299,4 +285,4 @@ FORMAT = Format(
         "cuobjdump always prints them.",
         "`WARPSYNC` and the convergence barriers of a warp (`BSSY`, `BSYNC`) do not count as barriers.",
     ),
-)
+)  # fmt: skip

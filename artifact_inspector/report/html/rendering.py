@@ -92,12 +92,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_escape_text,
+        finalize=lambda x: escape_unprintable(x) if isinstance(x, str) and not isinstance(x, Markup) else x,
     )
-
-
-def _escape_text(value: object) -> object:
-    return escape_unprintable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
