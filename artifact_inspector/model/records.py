@@ -1,7 +1,6 @@
 """Dataclasses whose methods are not compiled before they are called.
 
-A list defines 126 dataclasses. To compile six methods of each took 6 % of a list of 28 kernels, a fifth of a second
-list.
+A list defines 126. To compile six methods of each took 6 % of a list of 28 kernels, and a fifth of a second list.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
-_copies: list[type] = []
-"""Classes that were made for their `__init__`: as garbage, each would be a cycle."""
+_copies: list[type] = []  # classes that were made for their `__init__`: as garbage, each would be a cycle
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -68,6 +66,5 @@ def _add_methods(kind: Any, is_frozen: bool) -> Any:
     return kind
 
 
-def _refuse(record: Any, name: str, value: object = None) -> None:
-    del value
+def _refuse(record: Any, name: str, _value: object = None) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r} of {type(record).__name__}")
