@@ -117,9 +117,7 @@ def test_launches_with_equal_accesses_share_the_largest_window(monkeypatch: pyte
 
 def test_only_launches_that_may_be_among_the_first_are_estimated_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = saved("3.6.0/sm_90/softmax").artifact
-    candidates = [
-        RankingCandidate(artifact, LaunchRequest((1,), {"n": at >= 20}), {}, label=str(at)) for at in range(32)
-    ]
+    candidates = [RankingCandidate(artifact, LaunchRequest((1,), {}), {}, label=str(at)) for at in range(32)]
     monkeypatch.setattr(ranking, "find_identical_binaries", lambda candidates: [*range(len(candidates))])
     for module in (ranking, shared_windows):
         monkeypatch.setattr(module, "load_candidate", lambda candidate, _: (candidate.label, None))
@@ -128,7 +126,7 @@ def test_only_launches_that_may_be_among_the_first_are_estimated_exactly(monkeyp
 
     def estimate(label: str, *_: object, deferred: list[DeferredWindow] | None, **__: object) -> RankedLaunch:
         if deferred is not None:
-            deferred.append(DeferredWindow("", 1, 1))
+            deferred.append(DeferredWindow("", 1, 1, int(label) // 20))
             return row(0, 1.0 + int(label))
         exact.append(int(label))
         return row(0, 9.5 if label == "0" else 1.5 + int(label))  # the first by its bound is the tenth

@@ -26,12 +26,6 @@ class RankingCandidate:
     label: str = ""
     """Its name; by default the constants and options that distinguish it."""
 
-    @property
-    def problem(self) -> Hashable:
-        """Equal for launches of a kernel with equal arguments."""
-        arguments = tuple(self.request.kernel_arguments(self.constants).items())
-        return self.artifact.display_name, self.artifact.target, arguments
-
 
 def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
     """The constants, release, options and block shapes of descriptors that distinguish each launch from the others.

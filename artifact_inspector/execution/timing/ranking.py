@@ -168,7 +168,11 @@ def estimate_launch(
     if deferred is not None and exceeds_l2(sample, gpu_model.l2_bytes):
         window = window_ctas(sample, resident_ctas * gpu_model.multiprocessors)
         sectors = [sorted(of.items()) for of in (sample.traffic.sectors_read, sample.traffic.sectors_written)]
-        deferred.append(DeferredWindow(repr(sectors), window, gpu_model.l2_bytes))
+        names = sorted({parameter.argument for parameter in loaded.parameters})  # constants may be among the arguments
+        problem = hash(
+            (artifact.display_name, artifact.target, *((name, launch.arguments.get(name)) for name in names))
+        )
+        deferred.append(DeferredWindow(repr(sectors), window, gpu_model.l2_bytes, problem))
     else:
         sizes = (resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
         fetched = fetched_bytes(sample, *sizes, stream=stream)
@@ -412,16 +416,18 @@ def bound_candidate(
 
 
 def _undecided(
-    rows: Mapping[int, RankedLaunch], bounds: Mapping[int, RankedLaunch], problems: Sequence[object], least: int
+    rows: Mapping[int, RankedLaunch],
+    bounds: Mapping[int, RankedLaunch],
+    windows: Mapping[int, DeferredWindow],
+    least: int,
 ) -> list[int]:
     """Launches of which only a bound is known, and which may be among the first of their problem."""
     chosen: list[int] = []
-    for problem in dict.fromkeys(problems[at] for at in bounds):
-        known = sorted(
-            row.score for at, row in rows.items() if problems[at] == problem and at not in bounds and row.score
-        )
+    for problem in dict.fromkeys(windows[at].problem for at in bounds):
+        same = [at for at, window in windows.items() if window.problem == problem]
+        known = sorted(score for at in same if at not in bounds and (score := rows[at].score) is not None)
         limit = known[EXACT_PLACES - 1] if len(known) >= EXACT_PLACES else math.inf
-        hidden = [row.launch for row in sort_by_score([*bounds.values()]) if problems[row.launch] == problem]
+        hidden = [row.launch for row in sort_by_score([bounds[at] for at in same if at in bounds])]
         hidden = [at for at in hidden if (bounds[at].score or 0.0) < limit]
         chosen += hidden[: max(EXACT_PLACES - len(known), least)]
     return chosen
@@ -450,7 +456,7 @@ def rank_launches(
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
     windows = SharedWindows(candidates, disassemble, limit, processors)
-    multiplicity, problems = Counter(first_identical), [candidate.problem for candidate in candidates]
+    multiplicity = Counter(first_identical)
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
     alike = Counter(map(windows.launch_key, distinct_binaries))
 
@@ -469,7 +475,7 @@ def rank_launches(
             progress(estimates[at])
         windows.of_launch.update((at, window) for window in deferred)
     bounds = {at: row for at in windows.of_launch if (row := estimates[at]).score is not None}
-    while chosen := _undecided(estimates, bounds, problems, processors):
+    while chosen := _undecided(estimates, bounds, windows.of_launch, processors):
         windows.record(chosen)
         exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), chosen, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})

@@ -26,6 +26,8 @@ class DeferredWindow(NamedTuple):
     The largest of their windows is simulated for all."""
     ctas: int
     l2_bytes: int
+    problem: int = 0
+    """Equal for launches of a kernel with equal arguments."""
 
 
 def load_candidate(candidate: RankingCandidate, disassemble: Disassemble | None) -> tuple[LoadedKernel, KernelLaunch]:
