@@ -36,6 +36,9 @@ HARMLESS = {
     "products": "LDSM.16.M88.4 R8, [R2]\nHMMA.16816.F32 R4, R8, R12, R4\nSTG.E.128 desc[UR4][R2.64], R4",
     "exchange": "STS [R2], R4\nLDS.64 R6, [R3]\nFADD R6, R6, R7\nSTG.E desc[UR4][R2.64], R6",
     "register used again": "LDS R2, [R3]\nSTG.E desc[UR4][R4.64], R2\nMOV R2, R9\nLDG.E R6, desc[UR4][R2.64]",
+    "spilled": "IADD3 R1, R1, -0x20, RZ\nLDS R4, [R3]\nSTL [R1+0x8], R4\nLDL R6, [R1+0x8]\nSTG.E [R2], R6",
+    "spilled word used again": "LDS R4, [R3]\nSTL [R1], R4\nSTL [R1], R9\nLDL R2, [R1]\nLDG.E R6, desc[UR4][R2.64]",
+    "address under a guard": "LDS R2, [R3]\nSTG.E [R4], R2\n@P1 MOV R2, R9\n@P1 LDG.E R6, desc[UR4][R2.64]",
     "select": "LDS R6, [R3]\nISETP.GT.AND P0, PT, R6, RZ, PT\nSEL R6, R6, RZ, P0\nSTG.E desc[UR4][R2.64], R6",
 }
 DECIDING = {
@@ -46,8 +49,17 @@ DECIDING = {
     "branch": "LDS R4, [R3]\nISETP.GT.AND P0, PT, R4, RZ, PT\n@P0 BRA `(.L_1)\nNOP\n.L_1:\nNOP",
     "barrier": "LDS R2, [R3]\nSYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2",
     "kept under a guard": "LDS R2, [R3]\n@P1 MOV R2, R9\nLDG.E R6, desc[UR4][R2.64]",
+    "kept under another guard": "LDS R2, [R3]\n@P1 MOV R2, R9\n@!P1 LDG.E R6, desc[UR4][R2.64]",
+    "kept under a guard that changes": "LDS R2, [R3]\n@P1 MOV R2, R9\nISETP.GT.AND P1, PT, R7, RZ, PT\n@P1 STG.E [R2], R6",
+    "exchanged under a guard": "LDS R2, [R3]\n@P1 MOV R2, R9\n@P1 SHFL.IDX PT, R4, R2, R5, 0x1f\n@P1 STG.E [R4], R6",
     "next iteration": ".L_1:\nLDG.E R6, desc[UR4][R2.64]\nLDS R2, [R8]\n@P1 BRA `(.L_1)",
-    "spilled": "LDS R4, [R3]\nSTL [R1], R4",
+    "spilled to an address": "LDS R4, [R3]\nSTL [R1+0x8], R4\nLDL R2, [R1+0x8]\nLDG.E R6, desc[UR4][R2.64]",
+    "half of a spilled pair": "LDS R5, [R8]\nSTL.64 [R1], R4\nLDL R3, [R1+0x4]\nLDG.E R6, desc[UR4][R2.64]",
+    "kept in a spilled word under a guard": "LDS R4, [R3]\nSTL [R1], R4\n@P1 STL [R1], R9\nLDL R2, [R1]\nSTG.E [R2], R6",
+    "spilled by index": "LDS R4, [R3]\nSTL [R1+R5], R4\nLDL R6, [R1]",
+    "spilled bytes": "LDS R4, [R3]\nSTL.U8 [R1], R4\nLDL R6, [R1]",
+    "stack pointer moved between": "LDS R4, [R3]\nSTL [R1], R4\nIADD3 R1, R1, 0x8, RZ\nLDL R6, [R1+0x8]",
+    "stack pointer moved in a loop": ".L_1:\nIADD3 R1, R1, 0x8, RZ\nLDS R4, [R3]\nSTL [R1], R4\n@P1 BRA `(.L_1)",
     "unknown opcode": "LDS R4, [R3]\nFOO R2, R4",
 }
 

@@ -20,7 +20,9 @@ class StepUse(NamedTuple):
     always_reads: tuple[str, ...] = ()
     """What decides whether it executes and what it accesses."""
     overwrites: bool = True
-    """Whether every lane that executes gets new results."""
+    """Whether all lanes for which the guard holds get new results."""
+    guard: str = ""
+    """The predicate of the lanes that read and get results, `!P0` if it must not hold; empty for all."""
     is_optional: bool = True
     """Whether it does nothing but write its results."""
 
@@ -34,7 +36,7 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
         >>> sorted(find_unneeded_results([BlockRange(0, 3, ())], [copy, load, add]))
         [1, 2]
     """
-    needed_at: list[set[str]] = [set() for _ in blocks]
+    needed_at: list[dict[str, set[str]]] = [{} for _ in blocks]
     predecessors: list[list[int]] = [[] for _ in blocks]
     for number, block in enumerate(blocks):
         for successor in block.successors:
@@ -44,18 +46,35 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
     while pending:
         number = pending.pop()
         block = blocks[number]
-        needed = set().union(*(needed_at[successor] for successor in block.successors))
+        needed: dict[str, set[str]] = {}  # name → guards of the lanes in which it is needed
+        for successor in block.successors:
+            for name, guards in needed_at[successor].items():
+                needed.setdefault(name, set()).update(guards)
         unneeded[number].clear()
         for at in range(block.stop - 1, block.start - 1, -1):
-            use = uses[at]
-            if use.is_optional and needed.isdisjoint(use.results):
+            if _add_needs(uses[at], needed):
                 unneeded[number].add(at)
-            else:
-                if use.overwrites:
-                    needed.difference_update(use.results)
-                needed.update(use.reads)
-            needed.update(use.always_reads)
         if needed != needed_at[number]:
             needed_at[number] = needed
             pending += predecessors[number]
     return frozenset().union(*unneeded)
+
+
+def _add_needs(use: StepUse, needed: dict[str, set[str]]) -> bool:
+    """Change what is needed after an instruction to what is needed before it; whether its results are not."""
+    is_unneeded = use.is_optional and needed.keys().isdisjoint(use.results)
+    if not is_unneeded:
+        written = {*use.results, *(f"!{name}" for name in use.results)}
+        for guards in needed.values():
+            if not guards.isdisjoint(written):  # before, these guards hold for other lanes
+                guards -= written
+                guards.add("")
+        for name in use.results if use.overwrites else ():
+            others = needed.pop(name, set()) - {use.guard}
+            if use.guard and others:
+                needed[name] = others
+        for name in use.reads:
+            needed.setdefault(name, set()).add(use.guard)
+    for name in use.always_reads:
+        needed.setdefault(name, set()).add("" if name == use.guard.lstrip("!") else use.guard)
+    return is_unneeded

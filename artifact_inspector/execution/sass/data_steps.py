@@ -15,7 +15,8 @@ from artifact_inspector.execution.interpreter.program import DecodedProgram, Pro
 from artifact_inspector.execution.interpreter.reconvergence import BlockRange
 from artifact_inspector.execution.interpreter.unneeded_results import StepUse, find_unneeded_results
 from artifact_inspector.execution.sass.operands import split_words
-from artifact_inspector.formats.sass.statement import parse_statement
+from artifact_inspector.formats.sass.instructions import bytes_moved
+from artifact_inspector.formats.sass.statement import SassOperandKind, parse_statement
 from artifact_inspector.model import Instruction
 
 _COMPUTING = split_words("""
@@ -25,8 +26,12 @@ _COMPUTING = split_words("""
     BREV FLO POPC LDTM
     """)
 """Opcodes that do nothing but write results, which depend on their operands."""
+_EXCHANGES = split_words("SHFL R2UR VOTE VOTEU MATCH REDUX MOVM LDSM STSM LDTM")
+"""Opcodes that read other lanes, for which a guard may not hold."""
 _COUNTED_LOADS, _SHARED_LOADS = ("LDG", "LDS", "LDSM"), ("LDS", "LDSM")
 _LOADS = (*_COUNTED_LOADS, "LDL")
+_STACK = "R1"
+"""The stack pointer: registers are spilled at fixed offsets from it."""
 _STORES, _SHARED_STORES = ("STS", "STSM", "STG", "RED", "REDG"), ("STS", "STSM")
 
 
@@ -48,8 +53,10 @@ def find_data_steps(instructions: Sequence[Instruction], blocks: Sequence[BlockR
     """
     bases = [instruction.opcode.partition(".")[0] for instruction in instructions]
     unneeded: frozenset[int] = frozenset()
+    words = _spilled_words(instructions, bases, blocks)
     for keeps_shared in (False, True):
-        unneeded = find_unneeded_results(blocks, [_use_of(i, keeps_shared=keeps_shared) for i in instructions])
+        uses = [_use_of(i, words.get(at, ()), keeps_shared=keeps_shared) for at, i in enumerate(instructions)]
+        unneeded = find_unneeded_results(blocks, uses)
         decides = any(
             base == "ATOMS" or (base in _SHARED_LOADS and at not in unneeded) for at, base in enumerate(bases)
         )
@@ -74,20 +81,44 @@ def _count_only(step: ProgramStep) -> ProgramStep:
     return replace(step, only_counts=True, run=step.run if is_counted_by_run else lambda _machine: None)
 
 
-def _use_of(instruction: Instruction, *, keeps_shared: bool) -> StepUse:
+def _spilled_words(
+    instructions: Sequence[Instruction], bases: Sequence[str], blocks: Sequence[BlockRange]
+) -> dict[int, tuple[str, ...]]:
+    """Access to local memory → names of its words, if the stack pointer is set once and gives all addresses."""
+    accesses = [at for at, base in enumerate(bases) if base in ("LDL", "STL")]
+    entry_stop = 0 if any(0 in block.successors for block in blocks) else blocks[0].stop
+    words: dict[int, tuple[str, ...]] = {}
+    for at in accesses:
+        statement = parse_statement(instructions[at].text)
+        address = next(one for one in statement.operands if one.kind is SassOperandKind.ADDRESS)
+        size = bytes_moved(statement.opcode)
+        if size < 4 or address.value % 4 or address.address_registers != ((_STACK, ()),):
+            return {}
+        words[at] = tuple(f"{_STACK}+{address.value + offset}" for offset in range(0, size, 4))
+    moves = [at for at, instruction in enumerate(instructions) if _STACK in instruction.operands[0]]
+    return words if all(at < min(entry_stop, min(accesses, default=0)) for at in moves) else {}
+
+
+def _use_of(instruction: Instruction, words: tuple[str, ...], *, keeps_shared: bool) -> StepUse:
     base = instruction.opcode.partition(".")[0]
     results, reads = instruction.operands
     guard = () if instruction.guard is None else (instruction.guard.lstrip("!@"),)
-    overwrites = instruction.guard is None
+    exchanges = base in _EXCHANGES or "MMA" in base
+    lanes = {
+        "overwrites": instruction.guard is None or not exchanges,
+        "guard": "" if instruction.guard is None or exchanges else instruction.guard.lstrip("@"),
+    }
+    if words:
+        return StepUse(results or words, words if results else reads, (*guard, _STACK), **lanes)
     if base.endswith("GMMA") or base == "LDTM":  # uniform registers say what it accesses
-        return StepUse(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))), overwrites)
+        return StepUse(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))), **lanes)
     if base in _COMPUTING or base.removeprefix("U") in _COMPUTING or ("MMA" in base and results):
-        return StepUse(results, reads, guard, overwrites)
+        return StepUse(results, reads, guard, **lanes)
     if base in _LOADS:
-        return StepUse(results, (), (*guard, *reads), overwrites)
+        return StepUse(results, (), (*guard, *reads), **lanes)
     if base in _STORES and not (keeps_shared and base in _SHARED_STORES):
-        return StepUse((), (), (*guard, *_address_reads(instruction, reads)), is_optional=False)
-    return StepUse(results, reads, (*guard, *reads), overwrites, is_optional=False)
+        return StepUse((), (), (*guard, *_address_reads(instruction, reads)), is_optional=False, **lanes)
+    return StepUse(results, reads, (*guard, *reads), instruction.guard is None, is_optional=False)
 
 
 def _address_reads(instruction: Instruction, reads: tuple[str, ...]) -> tuple[str, ...]:
