@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from saved import ROOT
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.amdgcn.operands import read_mask, write_mask
 from artifact_inspector.execution.interpreter.access_counting import l1_bypass_request_unit
 from artifact_inspector.execution.interpreter.affine import AffineValue, pair_operands
 from artifact_inspector.execution.interpreter.barriers import wait_at_barrier
@@ -23,6 +24,7 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.lane_partition import as_array_value
 from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory_access import load_local, store_local
 from artifact_inspector.execution.interpreter.state_changes import predict_register
 from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, _boxes_inside
 from artifact_inspector.execution.interpreter.values import InputNames
@@ -31,6 +33,7 @@ from artifact_inspector.execution.kernel_loader import KernelParameter, load_ker
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import parse_document, parse_document_of, resolve_launch
 from artifact_inspector.execution.pointer_origin import _move_tensors
+from artifact_inspector.execution.sass.semantics import _AFFINE_OPCODES
 from artifact_inspector.execution.timing.sampling import choose_ctas, sample_launch
 from artifact_inspector.files.cache import open_cache
 
@@ -232,6 +235,31 @@ def test_lanes_that_are_off_neither_branch_nor_exit_nor_change_groups() -> None:
     machine.active_mask = np.arange(64)[None] < 32
     assert machine.exit_lanes() is True
     assert [group.lanes for group in machine.groups] == [32]
+
+
+def test_spilled_sums_of_ctas_and_lanes_stay_sums() -> None:
+    machine = a_machine(ctas=100)
+    ctas, lanes = np.arange(100)[:, None] * 64, np.arange(64)[None]
+    even = lanes % 2 == 0
+    store_local(machine, 8, [AffineValue(ctas, lanes)])
+    machine.active_mask = even
+    store_local(machine, 8, [AffineValue(ctas + 1, lanes)])
+    (word,) = load_local(machine, 8, 1, "nothing")
+    assert isinstance(word, AffineValue)
+    assert np.array_equal(word.to_array(), ctas + lanes + even)
+    assert {"LDL", "STL"} <= _AFFINE_OPCODES
+    machine._adopt(machine.fork(np.array([3])))
+    assert np.array_equal(machine.local_memory.lane_words[8], [(192 + lanes + even)[0]])
+
+
+def test_a_mask_of_all_lanes_or_of_none_is_one_boolean() -> None:
+    machine = a_machine(ctas=100)
+    machine.warp_size, lanes = 64, np.arange(64)[None]
+    for mask, expected in ((lanes >= 0, True), (lanes < 0, False), (np.ones((100, 64), bool), True)):
+        write_mask(machine, ("vcc_lo", "vcc_hi"), mask)
+        assert read_mask(machine, ("vcc_lo", "vcc_hi")) is expected
+    write_mask(machine, ("vcc_lo", "vcc_hi"), lanes < 40)
+    assert np.array_equal(np.atleast_2d(read_mask(machine, ("vcc_lo", "vcc_hi"))), lanes < 40)
 
 
 def test_all_lanes_pass_a_barrier_that_none_entered() -> None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.affine import is_bool_array
+from artifact_inspector.execution.interpreter.affine import is_bool_array, simplest_mask
 from artifact_inspector.execution.interpreter.conversions import to_number, truncate
 from artifact_inspector.execution.interpreter.lane_partition import LanePartition, Register, materialize
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -255,6 +255,7 @@ def write_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
         unknown_lanes = unknown_lanes | as_mask(machine.undecided_lanes.unknown_bits)
         missing_inputs |= machine.undecided_lanes.missing_inputs
     lanes = machine.intersect(machine.active_mask, data_of(mask))
+    lanes = simplest_mask(lanes) if isinstance(lanes, np.ndarray) else lanes
     halves = _pack_mask(machine, lanes)
     unknown_halves = _pack_mask(machine, unknown_lanes)
     machine.active_mask, machine.undecided_lanes = machine.group.mask, None

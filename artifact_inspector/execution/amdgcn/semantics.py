@@ -157,7 +157,7 @@ _AFFINE_ACTIONS = frozenset((
     Action.AND, Action.OR, Action.XOR, Action.AND_OR, Action.OR_OR, Action.ADD_ADD, Action.SHIFT_OR,
     Action.SHIFT_ADD, Action.ADD_SHIFT, Action.XOR_ADD, Action.MOVE, Action.SELECT, Action.COMPARE,
     Action.LOAD_BUFFER, Action.STORE_BUFFER, Action.LOAD_GLOBAL, Action.STORE_GLOBAL, Action.LOAD_SHARED,
-    Action.STORE_SHARED,
+    Action.STORE_SHARED, Action.LOAD_SCRATCH, Action.STORE_SCRATCH,
 ))  # fmt: skip
 """Actions that accept affine values: those that compute addresses, and those that access memory."""
 

@@ -71,7 +71,7 @@ def to_affine(value: IntArray | BoolArray) -> Known:
     """The simplest form of an array: affine, uniform in lanes or CTAs, or itself."""
     if is_bool_array(value):
         if (value[-1] == value[0]).all() and (value == value[:1]).all():
-            return _simplest(value[:1])
+            return simplest_mask(value[:1])
         return value[:, :1] if (value[:, -1] == value[:, 0]).all() and (value == value[:, :1]).all() else value
     if not is_int_array(value):
         return value
@@ -95,7 +95,7 @@ def is_int_array(value: object) -> TypeGuard[IntArray]:
     return isinstance(value, np.ndarray) and value.dtype == np.int64
 
 
-def _simplest(predicate: BoolArray) -> Mask:
+def simplest_mask(predicate: BoolArray) -> Mask:
     """A predicate of CTAs or of lanes; one boolean if all agree."""
     return bool(predicate[0, 0]) if (predicate == predicate[0, 0]).all() else predicate
 
@@ -313,7 +313,7 @@ class AffineValue:
                 if is_order or low[0, 0] == high[0, 0]:
                     first, last = function(low, operand), function(high, operand)
                     if is_bool_array(first) and np.array_equal(first, last):  # lanes between the extremes agree, too
-                        return _simplest(first)
+                        return simplest_mask(first)
         elif _is_affine_operand(operand) and max(_operand_bounds(self)[1], _operand_bounds(operand)[1]) < _UNBOUNDED:
             return function(self - operand, 0)
         comparison = np.asarray(function(self.to_array(), as_plain_array(operand)))
@@ -341,21 +341,13 @@ class AffineValue:
 
 
 _OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
-    np.add: ("__add__", "__radd__"),
-    np.subtract: ("__sub__", "__rsub__"),
-    np.multiply: ("__mul__", "__rmul__"),
-    np.left_shift: ("__lshift__", "__rlshift__"),
-    np.right_shift: ("__rshift__", "__rrshift__"),
-    np.bitwise_and: ("__and__", "__rand__"),
-    np.bitwise_or: ("__or__", "__ror__"),
-    np.bitwise_xor: ("__xor__", "__rxor__"),
-    np.less: ("__lt__", "__gt__"),
-    np.less_equal: ("__le__", "__ge__"),
-    np.greater: ("__gt__", "__lt__"),
-    np.greater_equal: ("__ge__", "__le__"),
-    np.equal: ("__eq__", "__eq__"),
-    np.not_equal: ("__ne__", "__ne__"),
-}
+    np.add: ("__add__", "__radd__"), np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"), np.left_shift: ("__lshift__", "__rlshift__"),
+    np.right_shift: ("__rshift__", "__rrshift__"), np.bitwise_and: ("__and__", "__rand__"),
+    np.bitwise_or: ("__or__", "__ror__"), np.bitwise_xor: ("__xor__", "__rxor__"),
+    np.less: ("__lt__", "__gt__"), np.less_equal: ("__le__", "__ge__"), np.greater: ("__gt__", "__lt__"),
+    np.greater_equal: ("__ge__", "__le__"), np.equal: ("__eq__", "__eq__"), np.not_equal: ("__ne__", "__ne__"),
+}  # fmt: skip
 """numpy function → methods for an affine first operand and for an affine second operand."""
 
 

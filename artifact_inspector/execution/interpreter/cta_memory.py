@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    BoolArray,
-    IntArray,
-    Mask,
-    UnknownValue,
-    Value,
-    select_lanes,
-)
+from artifact_inspector.execution.interpreter.values import BoolArray, IntArray, Value
 
 MOST_SHARED_BYTES = 1 << 20
 """Bytes of shared memory that are kept. No GPU has more; stores beyond it are unknown."""
@@ -51,16 +43,6 @@ class CtaMemory:
             forked.content = self.content.copy() if is_shared else self.content[rows]
             forked.known_marks = self.known_marks.copy() if is_shared else self.known_marks[rows]
         return forked
-
-    # Words that every lane has for itself.
-
-    def store_word(self, at: int, value: Value, mask: Mask) -> None:
-        """Store a word of each lane."""
-        if mask is not True:
-            value = select_lanes(mask, value, self.lane_words.get(at, UnknownValue(0, FULL, 0)))
-        self.lane_words[at] = value
-
-    # Bytes that the lanes of a CTA share.
 
     def store(self, addresses: IntArray, size: int, value: IntArray | None, mask: BoolArray) -> None:
         """Store up to 4 bytes of each lane; None stores unknown bytes.

@@ -234,7 +234,7 @@ class IterationHypothesis:
         uses_affine = is_affine_worthwhile(len(rows), machine.threads)
         if uses_affine and not machine.uses_affine:
             own_rows = rows % machine.rows
-            for name, register in machine.registers.items():
+            for name, register in machine_state(machine).items():
                 if name not in begins and not isinstance(register, LanePartition):
                     begins[name] = select_rows(in_affine_form(register, machine.shape), own_rows)
         state = machine.tile(self.count, begins)

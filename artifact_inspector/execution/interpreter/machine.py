@@ -160,6 +160,8 @@ class Machine(MachineState):
         if self.uses_affine and not is_affine_worthwhile(*self.shape):
             self.uses_affine = False
             self.registers = {name: as_array_value(value) for name, value in self.registers.items()}
+            words = self.local_memory.lane_words
+            words.update({address: as_array_value(value) for address, value in words.items()})
 
     @property
     def lane_numbers(self) -> IntArray:

@@ -18,7 +18,9 @@ from artifact_inspector.execution.interpreter.values import (
     Value,
     broadcast_value,
     data_of,
+    in_affine_form,
     missing_inputs_of,
+    select_lanes,
     unknown_bits_of,
 )
 
@@ -228,5 +230,8 @@ def load_local(machine: Machine, address: Value, word_count: int, missing_input:
 
 def store_local(machine: Machine, address: int, values: Sequence[Value]) -> None:
     """Store words of the active lanes."""
-    for word_index, value in enumerate(values):
-        machine.local_memory.store_word(address + 4 * word_index, value, machine.active_mask)
+    words = machine.local_memory.lane_words
+    for at, value in enumerate(values):
+        word = address + 4 * at
+        stored = select_lanes(machine.active_mask, value, words.get(word, UnknownValue(0, FULL, 0)))
+        words[word] = in_affine_form(stored, machine.shape) if machine.uses_affine else stored

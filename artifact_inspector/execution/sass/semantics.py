@@ -193,7 +193,8 @@ _DATA_OPCODES = split_words("""
 
 
 _AFFINE_OPCODES = split_words("""
-    IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDS STS LDSM
+    IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDL STL LDS STS
+    LDSM
     """)
 """Opcodes that accept affine values: those that compute addresses, and those that access memory."""
 
