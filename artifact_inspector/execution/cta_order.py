@@ -270,12 +270,9 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads], l2_cache
                 tiles_requested + blocks_requested,
             )
     return Wave(
-        len(ctas),
-        distinct_bytes,
-        tiles if has_blocks else None,
-        bytes_requested,
+        len(ctas), distinct_bytes, tiles if has_blocks else None, bytes_requested,
         tiles_requested if has_blocks else None,
-    )
+    )  # fmt: skip
 
 
 def _tiles_of_ctas(launch: KernelLaunch, footprints: Footprints) -> list[tuple[int, int]]:

@@ -216,12 +216,9 @@ def _merge_tensors(group: Sequence[tuple[str, Tensor]]) -> tuple[str, Tensor]:
 # ── Grid expressions ─────────────────────────────────────────────────────────────────────────────
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-}
+    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b, ast.Mod: lambda a, b: a % b,
+}  # fmt: skip
 _MOST_NAMES_LISTED = 50
 """Most names that an error lists."""
 _MOST_CHARACTERS = 1_000

@@ -122,20 +122,14 @@ COPY_KINDS: tuple[StepKind, ...] = ("copy",)
 """Kinds of steps that copy from global to shared memory."""
 _TENSOR_COPY_KINDS: tuple[StepKind, ...] = ("tensor_load", "tensor_store")
 _INSTRUCTION_KINDS: Mapping[str, tuple[StepKind, ...]] = {
-    "tensor_instructions": ("tensor",),
-    "global_load_instructions": ("global_load",),
+    "tensor_instructions": ("tensor",), "global_load_instructions": ("global_load",),
     "global_store_instructions": ("global_store",),
-    "global_atomic_instructions": ("global_reduction", "global_atomic"),
-    "async_copy_instructions": COPY_KINDS,
-    "shared_load_instructions": ("shared_load",),
-    "shared_store_instructions": ("shared_store",),
-    "matrix_load_instructions": ("matrix_load",),
-    "matrix_store_instructions": ("matrix_store",),
-    "shared_atomic_instructions": ("shared_atomic",),
-    "local_load_instructions": ("local_load",),
-    "local_store_instructions": ("local_store",),
-    "barriers": ("barrier",),
-}
+    "global_atomic_instructions": ("global_reduction", "global_atomic"), "async_copy_instructions": COPY_KINDS,
+    "shared_load_instructions": ("shared_load",), "shared_store_instructions": ("shared_store",),
+    "matrix_load_instructions": ("matrix_load",), "matrix_store_instructions": ("matrix_store",),
+    "shared_atomic_instructions": ("shared_atomic",), "local_load_instructions": ("local_load",),
+    "local_store_instructions": ("local_store",), "barriers": ("barrier",),
+}  # fmt: skip
 _SECTOR_COUNTERS: Mapping[str, tuple[str, tuple[StepKind, ...]]] = {
     "global_load_sectors": ("sectors", ("global_load", "copy")),
     "global_load_sectors_ideal": ("sectors_ideal", ("global_load", "copy")),

@@ -289,10 +289,7 @@ def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool)
 
     amd = run.loaded.initial_state is not None
     return LinePrediction(
-        stage="amdgcn" if amd else "sass",
-        line=step.line,
-        source=step.source_place,
-        opcode=step.opcode,
+        stage="amdgcn" if amd else "sass", line=step.line, source=step.source_place, opcode=step.opcode,
         executed=counter_value(counts.warps_executed, False),
         sectors=None if amd else counter_value(counts.sectors, True),
         sectors_ideal=None if amd else counter_value(counts.sectors_ideal, True),
@@ -302,7 +299,7 @@ def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool)
         cache_lines_ideal=counter_value(counts.sectors_ideal, True) if amd else None,
         local_sectors=local_bytes(counts, step) // SECTOR if is_complete and not amd else None,
         is_copy=step.kind in COPY_KINDS,
-    )
+    )  # fmt: skip
 
 
 def _by_source(lines: Iterable[LinePrediction]) -> tuple[LinePrediction, ...]:
@@ -338,12 +335,6 @@ def _total(values: Iterable[int | None]) -> int | None:
 def _out_of_bounds_report(run: SimulatedLaunch, access: OutOfBoundsAccess) -> OutOfBoundsReport:
     step = run.loaded.program.steps[access.step_index]
     return OutOfBoundsReport(
-        access.kind,
-        step.line,
-        step.source_place,
-        step.opcode,
-        access.cta,
-        access.thread,
-        access.address,
+        access.kind, step.line, step.source_place, step.opcode, access.cta, access.thread, access.address,
         access.nearest_tensor,
-    )
+    )  # fmt: skip

@@ -191,15 +191,10 @@ class LaunchSetup:
         """A machine with some CTAs at the kernel's first instruction."""
         loaded, program = self.loaded, self.loaded.program
         machine = Machine(
-            program if self.memory.computes_data else program.counting or program,
-            ctas,
-            loaded.threads,
-            self.memory,
-            self.counters,
-            self.input_names,
-            self.environment,
+            program if self.memory.computes_data else program.counting or program, ctas, loaded.threads,
+            self.memory, self.counters, self.input_names, self.environment,
             LoopAccelerator() if self.runs_in_parallel else None,
-        )
+        )  # fmt: skip
         if not self.runs_in_parallel:
             machine.uses_affine = False
         self.environment.initialize(machine)

@@ -111,12 +111,9 @@ def update_values(
     for word in operands:
         known &= broadcast_value(unknown_bits_of(word), machine.shape)[active] == 0
     old, old_known = values.update(
-        addresses[active] + offset,
-        size,
-        known,
-        machine.step.index,
+        addresses[active] + offset, size, known, machine.step.index,
         lambda loaded, at: function(loaded, *(word[at] for word in words)),
-    )
+    )  # fmt: skip
     data, unknown = np.zeros(machine.shape, np.int64), np.zeros(machine.shape, np.int64)
     data[active], unknown[active] = old, np.where(old_known, 0, FULL)
     reason = machine.input_names.bit_of("values of elements that nothing has written")

@@ -214,13 +214,10 @@ def cost_model_of(loaded: LoadedKernel) -> type[CtaCostModel]:
 def resident_ctas_of(target: Target, resources: Resources) -> int | None:
     """Resident CTAs per multiprocessor."""
     return find_occupancy(
-        target,
-        registers=resources.registers.value,
-        shared_bytes=resources.shared.value,
-        warps_per_block=resources.warps_per_block.value,
-        barriers=resources.barriers.value,
+        target, registers=resources.registers.value, shared_bytes=resources.shared.value,
+        warps_per_block=resources.warps_per_block.value, barriers=resources.barriers.value,
         tensor_columns=resources.tensor_columns.value,
-    ).blocks
+    ).blocks  # fmt: skip
 
 
 def find_missing_inputs(sample: LaunchSample) -> tuple[str, ...]:

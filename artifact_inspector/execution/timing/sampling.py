@@ -293,12 +293,9 @@ class GlobalTraffic(ImmediateRecorder):
             pattern = self._patterns[key] = _AccessPattern(
                 _count_distinct_by_warp(warps, positions // SECTOR),
                 _count_distinct_by_warp(warps, positions // LINE),
-                1 + int(np.count_nonzero(np.diff(sectors) != 1)),
-                sectors - line_offset // SECTOR,
-                len(offsets),
-                len(distinct_offsets),
-                _run_starts(distinct_offsets) if self.tracks_addresses else frozenset(),
-            )
+                1 + int(np.count_nonzero(np.diff(sectors) != 1)), sectors - line_offset // SECTOR, len(offsets),
+                len(distinct_offsets), _run_starts(distinct_offsets) if self.tracks_addresses else frozenset(),
+            )  # fmt: skip
         return pattern
 
 
