@@ -49,7 +49,8 @@ def find_code_cost(kernel: KernelFacts) -> CodeCost | None:
         return None
     source, most, total = line.source, line.instructions, line.total
     of_kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in line.kinds)
-    bounds = _bounds_of(kernel, region, work, total)
+    executed = total if work.issue is None else work.issue.instructions  # also those without a line
+    bounds = _bounds_of(kernel, region, work, executed)
     others = max(bounds.issue or 0, bounds.tensor or 0)
     stage: Stage | None = None
     lines: tuple[int, ...] = ()
@@ -64,7 +65,7 @@ def find_code_cost(kernel: KernelFacts) -> CodeCost | None:
         subject = f"no line stands out, the largest, {source}, has {most / total:.0%} of the instructions ({of_kinds})"
     else:
         subject = f"{source} has {most / total:.0%} of the instructions ({of_kinds})"
-    text = f"{describe_region(region.id)}: {subject}{bounds.describe(total, region)}"
+    text = f"{describe_region(region.id)}: {subject}{bounds.describe(executed, region, last.stage)}"
     return CodeCost(text, sources, stage, lines)
 
 
@@ -83,14 +84,15 @@ class _Bounds:
     bytes: int = 0
     """Bytes that an iteration of the program loads and stores."""
 
-    def describe(self, instructions: int, region: RegionFacts) -> str:
+    def describe(self, instructions: int, region: RegionFacts, stage: Stage) -> str:
         """The known bounds of one iteration of the program, as a sentence; empty without any."""
         if self.issue is None:
             return ""
         passes, is_loop = max(1, region.unroll_factor), region.kind is RegionKind.LOOP
         per = " and iteration" if is_loop else ""
         parts = [f"{self.tensor / passes:.0f} of the matrix unit"] if self.tensor else []
-        parts += [f"{self.issue / passes:.0f} to issue {instructions / passes:.0f} instructions of each warp"]
+        language = "PTX instructions" if stage is Stage.PTX else "instructions"
+        parts += [f"{self.issue / passes:.0f} to issue {instructions / passes:.0f} {language} of each warp"]
         if self.memory:
             parts += [f"{self.memory / passes:.0f} for {self.bytes} B of device memory, if no cache serves them"]
         return f". Cycles per CTA{per}, about: {', '.join(parts)}"

@@ -11,6 +11,7 @@ from rich.text import Text
 from artifact_inspector.diagnosis.assumed_launch import ASSUMED
 from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
 from artifact_inspector.diagnosis.remedy import RemedySearch
+from artifact_inspector.report.phrases import format_us
 
 BRIEF_CAUSES = 2
 OVERLAP = "A share is the time saved without that cause only; causes overlap, so shares can exceed 100 % together"
@@ -73,6 +74,6 @@ def _describe_launch(diagnosis: Diagnosis) -> str:
     if diagnosis.microseconds is None or diagnosis.roofline_microseconds is None:
         return sentence + "."
     return (
-        f"{sentence}: predicted {diagnosis.microseconds:.3g} µs on {diagnosis.gpu}, "
-        f"roofline {diagnosis.roofline_microseconds:.3g} µs."
+        f"{sentence}: predicted {format_us(diagnosis.microseconds)} µs on {diagnosis.gpu}, "
+        f"roofline {format_us(diagnosis.roofline_microseconds)} µs."
     )

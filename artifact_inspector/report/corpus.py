@@ -194,7 +194,7 @@ def _describe_divergences(pair: Comparison) -> Iterator[str]:
 
 
 def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
-    versions = len({change.left.artifact.triton_version for change in changes}) > 1
+    versions = len({change.right.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
     labels = label_forms(compiled, find_varying(form.artifact for form in compiled))
     for change, label in zip(changes, labels, strict=True):
@@ -202,8 +202,8 @@ def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
         omitted = len(sentences) - MAX_FACTS
         lines = sentences[:MAX_FACTS] + ([f"and {omitted} more"] if omitted > 0 else [])
         lines = lines or [_NO_FACTS[change.degree], *(f"not compared: {x}" for x in change.notes)]
-        head = Text(overflow="fold").append(change.left.artifact.display_name, "bold")
-        head.append(f"  {_describe_candidate(change.left, label, version=versions)}", "dim")
+        head = Text(overflow="fold").append(change.right.artifact.display_name, "bold")
+        head.append(f"  {_describe_candidate(change.right, label, version=versions)}", "dim")
         difference_text = _describe_differences(change.differences)
         head.append(f"  {difference_text}" if difference_text else "", "dim")
         yield ""

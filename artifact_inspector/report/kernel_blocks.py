@@ -39,7 +39,7 @@ def worst_block(cache: str, kernels: Sequence[KernelFacts], *, others: Sequence[
     """The first kernel with what limits it, and the command that explains it.
 
     Args:
-        others: further files. If no finding says what limits a kernel, the times of launches on record do.
+        others: further files. If no finding says what limits a kernel, launches on record, or assumed ones, do.
     """
     sentence = describe_limit(kernels)
     if sentence is not None:
@@ -47,8 +47,8 @@ def worst_block(cache: str, kernels: Sequence[KernelFacts], *, others: Sequence[
         words = [] if diagnosis_of(kernels[0]) is None else ["advise"]
         yield next_command(*words, Path(cache), kernels[0].artifact.hash[:8])
     elif any(other_file.kind == LAUNCH_RECORD for other_file in others):
-        yield Text("\nNo finding says what limits a kernel; the predicted times of the launches on record do.")
-        yield next_command("predict", Path(cache))
+        yield Text("\nNo finding says what limits a kernel. A simulated launch does:")
+        yield next_command("advise", Path(cache))
 
 
 def access_block(kernel: KernelFacts) -> RenderableType | None:

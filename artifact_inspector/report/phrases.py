@@ -238,3 +238,13 @@ def describe_counts(stage: StageFacts) -> list[str]:
         for kind, count, name in counts
         if count
     ]
+
+
+def format_us(us: float) -> str:
+    """Microseconds with two or three digits.
+
+    Example:
+        >>> [format_us(us) for us in (3.14159, 41.27, 1234.5)]
+        ['3.1', '41', '1,234']
+    """
+    return f"{us:.1f}" if us < 10 else f"{us:,.0f}"

@@ -18,6 +18,7 @@ from artifact_inspector.execution.timing.launch_time import LaunchTime, LineStal
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.kernel_rows import shorten
+from artifact_inspector.report.phrases import format_us
 
 MAX_LINES = 12
 """Most source lines of a table: the costliest ones."""
@@ -211,16 +212,6 @@ def describe_time(time: LaunchTime | None) -> Iterator[str]:
         yield f"{waves} of CTAs; unequal work of CTAs takes {time.imbalance - 1:.0%} more time"
     if time.overlap is not None:
         yield f"overlap: while a warp waits for global memory, others work in {time.overlap:.0%} of the cycles"
-
-
-def format_us(us: float) -> str:
-    """Microseconds with two or three digits.
-
-    Example:
-        >>> [format_us(us) for us in (3.14159, 41.27, 1234.5)]
-        ['3.1', '41', '1,234']
-    """
-    return f"{us:.1f}" if us < 10 else f"{us:,.0f}"
 
 
 _STALLS: Mapping[str, str] = {

@@ -93,7 +93,7 @@ def _describe_compiled(compiled_kernel: RetargetedKernel) -> str:
 
 
 def occupancy_text(occupancy: Occupancy) -> str:
-    """`5 blocks, 20 of 64 warps per SM, limited by registers (other limits: warps 16)`."""
+    """`5 blocks, 20 of 64 warps per SM, limited by registers (other limits, in blocks: warps 16)`."""
     if occupancy.blocks is None:
         return f"unknown (needs {', '.join(occupancy.missing)})"
     if occupancy.blocks == 0:
@@ -101,7 +101,7 @@ def occupancy_text(occupancy: Occupancy) -> str:
     other_limits = ", ".join(
         f"{name} {limit}" for name, limit in occupancy.blocks_by_resource.items() if name not in occupancy.limited_by
     )
-    others = f" (other limits: {other_limits})" if other_limits else ""
+    others = f" (other limits, in blocks: {other_limits})" if other_limits else ""
     return (
         f"{occupancy.blocks} {plural('block', occupancy.blocks)}, {occupancy.warps} of {occupancy.max_warps} warps per "
         f"{occupancy.unit}, limited by {join_words(occupancy.limited_by)}{others}"

@@ -57,7 +57,7 @@ class CompiledVariant:
         worst = find_first([finding for _, finding in self.findings])
         parts = [f"{self.target} {describe_variant(self.kernel.artifact)}"]
         if self.launch is not None and (time := self.launch.time) is not None:
-            from artifact_inspector.report.prediction import format_us
+            from artifact_inspector.report.phrases import format_us
 
             parts.append(f"about {format_us(time.us)} µs, limited by {time.bound}")
         parts += ["no finding" if worst is None else worst.remark.message]
