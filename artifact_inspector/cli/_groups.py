@@ -5,9 +5,8 @@ Does not import typer: a list of kernels runs without it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from artifact_inspector.model.records import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.cli import _options as options

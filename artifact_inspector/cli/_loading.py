@@ -6,6 +6,7 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_loc
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import SourceLineReader, source_line_reader
 from artifact_inspector.model import Stage
-from artifact_inspector.model.records import dataclass, replace
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.report.progress import progress_bar
 

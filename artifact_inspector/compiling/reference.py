@@ -7,10 +7,9 @@ real tensors, with its expected result, its operation count and its least memory
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-from artifact_inspector.model.records import dataclass, field
 
 if TYPE_CHECKING:
     import torch

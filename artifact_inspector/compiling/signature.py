@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple, Union
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.records import dataclass
 
 ArgumentPath = tuple[int, ...]
 """Position of an argument: its index, followed by the indices inside a tuple."""

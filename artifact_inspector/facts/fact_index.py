@@ -7,6 +7,7 @@ is read on its own. One that is not there is computed from the files, and kept w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
@@ -15,7 +16,6 @@ from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import index_key, snapshot_files
 from artifact_inspector.files.index import Index, pack, unpack
-from artifact_inspector.model.records import dataclass, replace
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble

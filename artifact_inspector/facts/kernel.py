@@ -7,6 +7,7 @@ Each fact is a typed member that is read on demand. Its body leads to the method
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,6 @@ from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
-from artifact_inspector.model.records import replace
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel_reading import KernelReading

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
@@ -16,7 +17,6 @@ from artifact_inspector.analysis.order.regions import Region, find_regions
 from artifact_inspector.analysis.order.verdict import judge_region
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Function, Module, Stage
-from artifact_inspector.model.records import dataclass, replace
 
 _NOT_PLAIN = re.compile(r"[^\w$]")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.model import EventKind
-from artifact_inspector.model.records import dataclass
 
 COUNTED = tuple(kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT))
 """Kinds whose instructions are counted per file."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
-from artifact_inspector.model.records import dataclass, field
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.model.text import SourceText
 

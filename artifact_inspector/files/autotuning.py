@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.files.artifact import Artifact, Cache
 from artifact_inspector.files.reader import read_content
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.tile import Tile
 
 SUFFIX = ".autotune.json"

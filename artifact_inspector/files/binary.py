@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.records import dataclass
 
 
 class StackAccess(NamedTuple):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from artifact_inspector.model import CompilerTool, RemarkKind
-from artifact_inspector.model.records import dataclass, replace
 from artifact_inspector.model.text import parse_integer
 
 _LOCATED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ from artifact_inspector.analysis.order.reference_regions import STRAIGHT
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._switch import Switch
 from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
-from artifact_inspector.model.records import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction

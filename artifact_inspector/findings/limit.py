@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings._rule import Finding, Severity
 from artifact_inspector.model import Stage
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.string_enum import StringEnum
 
 _NO_LIMIT = frozenset({"AI012"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from artifact_inspector.formats._addresses import ADDRESSES
@@ -12,7 +13,6 @@ from artifact_inspector.formats._scheduling import loop_header, warp_request
 from artifact_inspector.model import EventKind, Instruction, Module, RegisterBank, Stage, Trait
 from artifact_inspector.model.address import SharedAddresses
 from artifact_inspector.model.language import LanguageSemantics, LoopHeader, WarpRequest
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 from artifact_inspector.model.text import SourceText
 

@@ -6,8 +6,7 @@ A number without a source is None, never an estimate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from artifact_inspector.model.records import dataclass, field
+from dataclasses import dataclass, field
 
 MAX_THREADS_PER_BLOCK = 1024
 """Threads per block on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -13,7 +14,6 @@ from artifact_inspector.hardware.amd import AMD
 from artifact_inspector.hardware.gpu import UNKNOWN_GPU, Gpu, Limits, Multiprocessor
 from artifact_inspector.hardware.nvidia import NVIDIA
 from artifact_inspector.model import Arch, Backend
-from artifact_inspector.model.records import dataclass, replace
 
 __all__ = [
     "KNOWN_TARGETS", "STAGES_WITH_TARGET", "Limits", "Multiprocessor", "Target", "parse_metadata_target",

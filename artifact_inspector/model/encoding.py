@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.string_enum import StringEnum
 
 Extents = tuple[int, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.model.address import SharedAddresses
@@ -13,7 +14,6 @@ from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.module import Module
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.schedule import ScheduleRole, ScheduleStep
 from artifact_inspector.model.shared import LaunchParameters, SharedRole, SharedUse
 from artifact_inspector.model.tensor import TensorType

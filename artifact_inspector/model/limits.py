@@ -7,8 +7,7 @@ variable named after the limit changes it: `ARTIFACT_INSPECTOR_MOST_FRAMES=1000`
 from __future__ import annotations
 
 import os
-
-from artifact_inspector.model.records import dataclass
+from dataclasses import dataclass
 
 _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.model.instruction import ControlInfo, Instruction
 from artifact_inspector.model.location import Location
-from artifact_inspector.model.records import dataclass, field
 from artifact_inspector.model.stage import Stage
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
-
-from artifact_inspector.model.records import dataclass, field
 
 
 class ScheduleRole(Enum):

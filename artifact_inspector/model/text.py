@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from artifact_inspector.model.limits import DIGITS
-from artifact_inspector.model.records import dataclass
 
 EXCERPT_WIDTH = 160
 _DIGITS = DIGITS.value

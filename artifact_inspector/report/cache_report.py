@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -19,7 +20,6 @@ from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.findings import Severity, find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.report.console import is_width_limited
 from artifact_inspector.report.kernel_blocks import timing_cell, worst_block
 from artifact_inspector.report.kernel_rows import (

@@ -9,13 +9,13 @@ import io
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
 from artifact_inspector.model.escaping import escape_unprintable
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.report.ci_escaping import escape_commands
 from artifact_inspector.report.line_limit import cut, is_brief
 

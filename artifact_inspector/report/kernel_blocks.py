@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from artifact_inspector.files.artifact import LAUNCH_RECORD, OtherFile
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.model import RemarkKind, Stage
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.report.layout import (
     MemoryStrip,
     folded_column,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.report.phrases import cut_signature
 
 _SHADES = "█▒"

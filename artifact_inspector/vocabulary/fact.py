@@ -10,6 +10,7 @@ Diff, matrix, JSON, its schema, records, the index of words, pages and servers d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
@@ -17,7 +18,6 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.string_enum import StringEnum
 
 Value = bool | int | float | str | tuple[str, ...] | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -15,7 +16,6 @@ from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model import LOADS, AccessOperands, EventKind, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
-from artifact_inspector.model.records import dataclass
 
 MEMORY_KINDS = LOADS | {EventKind.GLOBAL_STORE}
 

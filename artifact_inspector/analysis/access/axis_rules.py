@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import gcd
 
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
-from artifact_inspector.model.records import dataclass
 
 MAX_DIVISOR = 1 << 30
 """The divisor of 0, and the value for "any": no larger power of two affects a width."""

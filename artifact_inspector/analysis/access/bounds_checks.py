@@ -8,13 +8,13 @@ operations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model import EventKind, Instruction
 from artifact_inspector.model.condition import ConditionRole, Conditions
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.string_enum import StringEnum
 
 OUT_OF_BOUNDS = -1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
-from artifact_inspector.model.records import dataclass
 
 MAX_LOOP_DEPTH = 64
 """Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.ssa_values import PassedValue
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, Trait
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.schedule import BufferView, ScheduleEvent, ScheduleRole, ScheduleStep, ScheduleTrace
 
 DEFAULT = "default"

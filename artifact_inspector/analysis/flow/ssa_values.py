@@ -6,12 +6,12 @@ Values are numbered, because a name reused in a sibling region is a different va
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model import EventKind, Function, Instruction, Trait
-from artifact_inspector.model.records import dataclass
 
 
 class PassedValue(NamedTuple):

@@ -6,13 +6,13 @@ is computed more than once, or padded.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isqrt, prod
 from typing import NamedTuple
 
 from artifact_inspector.analysis.matrix.matrix_work import Tiling
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import Issuer, MatrixOp
-from artifact_inspector.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

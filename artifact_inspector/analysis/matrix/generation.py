@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -11,7 +12,6 @@ from artifact_inspector.analysis.order.regions import Region, count_with_trait
 from artifact_inspector.hardware.matrix import MIN_WGMMA_M, UNIT_NAMES, WARPS_PER_WARPGROUP, supports_element_type
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
-from artifact_inspector.model.records import dataclass
 
 FIRST_LAID_OUT_CAPABILITY = 80
 """Compute capability from which every version of Triton lays out dots for matrix instructions."""

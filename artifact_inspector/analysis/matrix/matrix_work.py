@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import EventKind, Instruction, Issuer, MatrixOp
 from artifact_inspector.model.encoding import LayoutKind, Vectors
-from artifact_inspector.model.records import dataclass
 
 _MATRIX = frozenset({EventKind.MATRIX})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from artifact_inspector.analysis.matrix.dot_tiling import (
 )
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.model import Issuer, StringEnum
-from artifact_inspector.model.records import dataclass, replace
 
 MAX_COMBINED_LOOPS = 3
 """Maximum number of loops whose iterations are combined to explain one region."""

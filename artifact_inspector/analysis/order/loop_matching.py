@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import LOCATED_KINDS, FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain, without_column
 from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, loop_chain
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
-from artifact_inspector.model.records import dataclass
 
 MAX_CANDIDATES = 64
 """Limit on the program loops tried for one loop of the stage, among those with the same signature that are in use."""

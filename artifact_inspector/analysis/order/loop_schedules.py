@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.schedule_trace import trace_schedule
 from artifact_inspector.analysis.flow.traversal import range_of
 from artifact_inspector.model import EventKind, OrderVerdict
-from artifact_inspector.model.records import dataclass, field, replace
 from artifact_inspector.model.schedule import ScheduleTrace
 
 _DELIMITERS = frozenset({EventKind.SCHEDULE_HINT, EventKind.BRANCH})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.reference_regions import LoadStatement
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.model import Basis, EventKind, OrderVerdict, SourceLine
 from artifact_inspector.model.limits import ROUNDS
-from artifact_inspector.model.records import dataclass, field
 
 RoundIdentity = tuple[frozenset[int], frozenset[int], bool]
 """Per round: its load statements and direct computes found at a stage, and whether some computes are part of a later

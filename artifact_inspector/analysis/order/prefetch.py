@@ -7,6 +7,7 @@ statement before the loop whose data is not consumed there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -14,7 +15,6 @@ from artifact_inspector.analysis.flow.traversal import group_by_key, range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, PreviousStage
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.model import CopyPosition, Stage
-from artifact_inspector.model.records import dataclass, field
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
@@ -17,7 +18,6 @@ from artifact_inspector.analysis.order.integer_computes import body_of, is_integ
 from artifact_inspector.analysis.order.loop_schedules import LoopSchedule, find_loop_schedules
 from artifact_inspector.analysis.order.rounds import ProgramLoad, ProgramRound, StageRounds, find_rounds
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
-from artifact_inspector.model.records import dataclass, replace
 
 MAX_CONSUMER_DEPTH = 8
 """Length of the chain of consumers in which a contracted compute is searched. Usually it is in the first."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.loop_schedules import LoopSchedule
 from artifact_inspector.model import EventKind, Instruction, RegionKind, SourceLine
-from artifact_inspector.model.records import dataclass, field
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.verdict import Basis, CopyPosition, OrderVerdict, PairOrder
 

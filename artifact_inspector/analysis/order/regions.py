@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
@@ -13,7 +14,6 @@ from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.loop_matching import match_loops
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, OrderVerdict, RegionKind, SourceLine, Trait
-from artifact_inspector.model.records import dataclass, replace
 
 _ALL_KINDS = frozenset(EventKind)
 TRIP_KINDS = frozenset(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.traversal import range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.analysis.order.region_facts import RoundPair
 from artifact_inspector.model import OrderVerdict, PairOrder
-from artifact_inspector.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

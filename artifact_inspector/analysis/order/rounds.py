@@ -7,6 +7,7 @@ Later stages inherit them and only have to locate their loads and computes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
@@ -15,7 +16,6 @@ from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.integer_computes import IntegerComputes, is_integer_reduction
 from artifact_inspector.analysis.order.nearest_ends import NearestEnds
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, PointerUse, Trait
-from artifact_inspector.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ the scoreboards that it waits for first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model.records import dataclass
 
 
 class IssueWait(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -14,7 +15,6 @@ from artifact_inspector.analysis.overlap.steady_state import InFlightWalk, Regio
 from artifact_inspector.analysis.overlap.waits import WaitEffect, WaitFacts, iterations_left
 from artifact_inspector.model import Queue
 from artifact_inspector.model.limits import LOADS_IN_FLIGHT
-from artifact_inspector.model.records import dataclass
 
 _UNSETTLED = "the number of loads in flight does not reach a steady state"
 _TRUNCATED = "the file is truncated"

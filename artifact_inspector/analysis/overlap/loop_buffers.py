@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -17,7 +18,6 @@ from artifact_inspector.analysis.overlap.loop_properties import LoopProperties, 
 from artifact_inspector.analysis.overlap.waits import WaitFacts, find_wait
 from artifact_inspector.model import EventKind, Instruction, Queue, Stage, TensorType, Trait
 from artifact_inspector.model.encoding import LayoutKind
-from artifact_inspector.model.records import dataclass, field
 from artifact_inspector.model.shared import SharedRole
 
 _WRITES = (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)

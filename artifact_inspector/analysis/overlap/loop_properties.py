@@ -7,6 +7,7 @@ loads of the body itself that feed the operands of a dot.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -16,7 +17,6 @@ from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.reference_regions import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
-from artifact_inspector.model.records import dataclass
 
 _MAX_LEVELS = 4
 """Maximum depth of address loads that is analysed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.schedule_trace import DEFAULT, trace_schedule
@@ -11,7 +12,6 @@ from artifact_inspector.analysis.order.reference_regions import loop_names
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Trait
 from artifact_inspector.model.language import WarpRequest
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.schedule import ScheduleEvent, ScheduleRole
 

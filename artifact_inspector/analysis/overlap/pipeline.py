@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers
@@ -10,7 +11,6 @@ from artifact_inspector.analysis.overlap.pipeline_causes import Evidence, LoopHi
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, round_iterations
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, OrderVerdict, PipelineKind, Queue, Stage, TritonVersion
-from artifact_inspector.model.records import dataclass
 
 _RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
 

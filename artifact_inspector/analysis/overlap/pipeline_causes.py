@@ -12,6 +12,7 @@ pipeline at num_stages 0 only).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
@@ -20,7 +21,6 @@ from artifact_inspector.analysis.overlap.loop_properties import LoopLoad, LoopPr
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, OrderVerdict, Queue, Stage, TritonVersion, Vendor
-from artifact_inspector.model.records import dataclass
 
 _FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -27,7 +28,6 @@ from artifact_inspector.analysis.overlap.memory_events import (
 from artifact_inspector.analysis.overlap.queue_state import InFlightOperation, QueueState
 from artifact_inspector.model import COMPUTES, Queue
 from artifact_inspector.model.limits import LOADS_IN_FLIGHT
-from artifact_inspector.model.records import dataclass, field
 
 MAX_TRIPS = 80
 """Iterations after which a loop counts as unsettled. vmcnt, the deepest queue, counts to 63."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.model import EventKind, Instruction, Queue, WaitPurpose
-from artifact_inspector.model.records import dataclass
 
 
 class WaitFacts(NamedTuple):

@@ -11,12 +11,12 @@ the workgroup processor.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.hardware.targets import Multiprocessor, Target
 from artifact_inspector.model import Backend, Resource
-from artifact_inspector.model.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

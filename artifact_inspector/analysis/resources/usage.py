@@ -7,6 +7,7 @@ reported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
@@ -14,7 +15,6 @@ from artifact_inspector.files.binary import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
-from artifact_inspector.model.records import dataclass
 from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 
 __all__ = ["Contradiction", "ResourceFigure", "Resources", "find_resources"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.loop_invariants import LoopInvariants
 from artifact_inspector.analysis.flow.mutual_exclusion import find_unconditional_blocks
@@ -17,7 +19,6 @@ from artifact_inspector.analysis.shared.scratch_memory import (
 from artifact_inspector.analysis.shared.swizzling import ConversionReach, find_conversion_reach
 from artifact_inspector.model import EventKind, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
-from artifact_inspector.model.records import dataclass
 
 _OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
 _CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.model import TensorType
 from artifact_inspector.model.encoding import Encoding, LayoutKind
-from artifact_inspector.model.records import dataclass
 
 Bases = tuple[int, ...]
 Move = tuple[int, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -27,7 +28,6 @@ from artifact_inspector.analysis.shared.swizzling import (
 )
 from artifact_inspector.model import Instruction, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
-from artifact_inspector.model.records import dataclass, replace
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 POINTER = 64

@@ -8,6 +8,7 @@ the `shared` of the metadata to the byte.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import source_of
@@ -21,7 +22,6 @@ from artifact_inspector.analysis.shared.scratch_memory import (
 )
 from artifact_inspector.model import EventKind, Instruction, Location, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.limits import BUFFERS
-from artifact_inspector.model.records import dataclass, replace
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 _SCRATCH_ALIGNMENT = 128

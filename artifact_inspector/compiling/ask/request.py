@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,6 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import SignatureEntry, parse_signature
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.records import dataclass, field
 from artifact_inspector.model.text import parse_integer
 
 
