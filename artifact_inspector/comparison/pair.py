@@ -143,15 +143,9 @@ def compare_kernels(
     }
     facts = compare_rows(ours, theirs, statements)
     return Comparison(
-        left,
-        right,
-        (our_identity, their_identity),
-        differences,
-        tuple(_options(ours, theirs)),
-        facts,
-        tuple(_regions(left, right, *names, differences)),
-        tuple(_notes(ours, theirs, facts, differences)),
-    )
+        left, right, (our_identity, their_identity), differences, tuple(_options(ours, theirs)), facts,
+        tuple(_regions(left, right, *names, differences)), tuple(_notes(ours, theirs, facts, differences)),
+    )  # fmt: skip
 
 
 def compare_rows(left: Summary, right: Summary, statements: Statements | None = None) -> tuple[FactPair, ...]:
@@ -196,18 +190,9 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         state = State.NOT_COMPARED
         reason = "unknown" if unknown == SIDES else f"unknown on the {unknown[0]}"
     return FactPair(
-        key=row.key,
-        category=row.category,
-        label=row.label,
-        unit=row.unit,
-        region=row.region,
-        left=values[0],
-        right=values[1],
-        state=state,
-        reason=reason,
-        step=row.step,
-        unknown=unknown,
-    )
+        key=row.key, category=row.category, label=row.label, unit=row.unit, region=row.region, left=values[0],
+        right=values[1], state=state, reason=reason, step=row.step, unknown=unknown,
+    )  # fmt: skip
 
 
 def _merge_keys(ours: list[str], theirs: list[str]) -> list[str]:
@@ -276,14 +261,9 @@ def _region_pair(
     )
     changes = (_verdict_change(PairSide.LEFT, left, our_sides), _verdict_change(PairSide.RIGHT, right, their_sides))
     return RegionPair(
-        name,
-        ours,
-        theirs,
-        is_principal,
-        stages,
-        _first_divergence(left, right, stages),
+        name, ours, theirs, is_principal, stages, _first_divergence(left, right, stages),
         tuple(change for change in changes if change is not None),
-    )
+    )  # fmt: skip
 
 
 def _sides(kernel: KernelFacts, region: str | None) -> dict[str, KernelRegion]:
@@ -315,13 +295,9 @@ def _first_divergence(left: KernelFacts, right: KernelFacts, stages: tuple[Stage
         agree = step in both if stage is None else stage.agree  # neither has the region: nothing differs
         if stage is not None and agree is False:
             return FirstDivergence(
-                step,
-                _components(agreed, step),
-                _phrase(stage.left),
-                _phrase(stage.right),
-                _lines(stage.left),
+                step, _components(agreed, step), _phrase(stage.left), _phrase(stage.right), _lines(stage.left),
                 _lines(stage.right),
-            )
+            )  # fmt: skip
         agreed = step if agree else agreed
     return None
 

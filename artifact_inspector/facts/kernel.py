@@ -366,15 +366,11 @@ class KernelFacts(Facts):
 def occupancy_of(resources: Resources, target: Target, registers: int | None) -> Occupancy:
     """The occupancy of a kernel on a target if a thread has so many registers."""
     return find_occupancy(
-        target,
-        registers=registers,
-        shared_bytes=resources.shared.value,
-        warps_per_block=resources.warps_per_block.value,
-        scalar_registers=resources.scalar_registers.value,
-        barriers=resources.barriers.value,
-        tensor_columns=resources.tensor_columns.value,
+        target, registers=registers, shared_bytes=resources.shared.value,
+        warps_per_block=resources.warps_per_block.value, scalar_registers=resources.scalar_registers.value,
+        barriers=resources.barriers.value, tensor_columns=resources.tensor_columns.value,
         workgroup_processor=resources.workgroup_processor,
-    )
+    )  # fmt: skip
 
 
 View = Callable[[KernelFacts], object]

@@ -115,11 +115,6 @@ def _is_by_nature(access: AccessWidth) -> bool:
 
 
 RULE = Rule(
-    "AI006",
-    "narrow-loads",
-    Severity.WARNING,
-    Consequence.OTHER,
-    _look,
-    __doc__,
+    "AI006", "narrow-loads", Severity.WARNING, Consequence.OTHER, _look, __doc__,
     switches=lambda kernel: divisible(kernel, kernel.widths),
-)
+)  # fmt: skip

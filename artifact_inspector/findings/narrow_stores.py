@@ -26,11 +26,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 RULE = Rule(
-    "AI022",
-    "narrow-stores",
-    Severity.WARNING,
-    Consequence.OTHER,
-    _look,
-    __doc__,
+    "AI022", "narrow-stores", Severity.WARNING, Consequence.OTHER, _look, __doc__,
     switches=lambda kernel: divisible(kernel, kernel.store_widths),
-)
+)  # fmt: skip

@@ -78,21 +78,10 @@ def _rates(*, rdna: bool, packed: bool, shared_bytes: int = 128, **matrix: int) 
         packed: True if 32-bit multiply-adds can be paired (packed instructions, dual issue).
     """
     return Rates(
-        issue=2 if rdna else 1,
-        fma32=64,
-        fma32_packed=128 if packed else None,
-        fma16=128,
-        fma64=None,
-        integer=64,
-        logic=64,
-        multiply=16,
-        special=16,
-        shuffle=32,
-        address_lanes=None,
-        shared_bytes=shared_bytes,
-        matrix=matrix,
+        issue=2 if rdna else 1, fma32=64, fma32_packed=128 if packed else None, fma16=128, fma64=None, integer=64,
+        logic=64, multiply=16, special=16, shuffle=32, address_lanes=None, shared_bytes=shared_bytes, matrix=matrix,
         source=_RDNA_RATES if rdna else _CDNA_RATES,
-    )
+    )  # fmt: skip
 
 
 AMD = {

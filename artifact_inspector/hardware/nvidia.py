@@ -34,19 +34,11 @@ _RATES = (
 def _cuda(shared: int, reserved: int, warps: int, blocks: int, unit: str, barriers: int | None = None) -> Limits:
     """Limits of a compute capability: KiB of shared memory per SM, KiB reserved per block."""
     multiprocessor = Multiprocessor(
-        warps=warps,
-        blocks=blocks,
-        barriers=barriers,
-        partitions=4,
-        registers=64 * _KIB // 4 // 32,
-        register_unit=256 // 32,
-        registers_per_lane=255,
-        scalar_registers=None,
-        shared=shared * _KIB,
-        shared_unit=128 if reserved else 256,
-        shared_reserved=reserved * _KIB,
+        warps=warps, blocks=blocks, barriers=barriers, partitions=4, registers=64 * _KIB // 4 // 32,
+        register_unit=256 // 32, registers_per_lane=255, scalar_registers=None, shared=shared * _KIB,
+        shared_unit=128 if reserved else 256, shared_reserved=reserved * _KIB,
         tensor_columns=512 if unit == "tcgen05" else None,
-    )
+    )  # fmt: skip
     return Limits(48 * _KIB, (shared - reserved) * _KIB, unit, multiprocessor, _LIMITS)
 
 
@@ -64,21 +56,9 @@ def _rates(
 ) -> Rates:
     """Rates of an SM with four schedulers, each issuing one instruction per cycle."""
     return Rates(
-        issue=4,
-        fma32=fma32,
-        fma32_packed=packed,
-        fma16=fma16,
-        fma64=fma64,
-        integer=integer,
-        logic=64,
-        multiply=64,
-        special=special,
-        shuffle=32,
-        address_lanes=addresses,
-        shared_bytes=shared_bytes,
-        matrix=matrix,
-        source=_RATES,
-    )
+        issue=4, fma32=fma32, fma32_packed=packed, fma16=fma16, fma64=fma64, integer=integer, logic=64, multiply=64,
+        special=special, shuffle=32, address_lanes=addresses, shared_bytes=shared_bytes, matrix=matrix, source=_RATES,
+    )  # fmt: skip
 
 
 _gpu = partial(Gpu, caches=_CACHES)

@@ -171,15 +171,11 @@ def launch_row(launch: Mapping[str, Any], cache: str, label: str | None = None) 
     """The row of a launch, as a record has it."""
     arguments = launch.get("args")
     return _row(
-        RowKind.LAUNCH,
-        {"cache": cache, "label": label},
-        kernel=_text(launch.get("kernel")),
-        hash=_text(launch.get("hash")),
-        target=_text(launch.get("target")),
-        grid=json.dumps(launch.get("grid")),
+        RowKind.LAUNCH, {"cache": cache, "label": label}, kernel=_text(launch.get("kernel")),
+        hash=_text(launch.get("hash")), target=_text(launch.get("target")), grid=json.dumps(launch.get("grid")),
         arguments=json.dumps(_without_values(arguments), sort_keys=True) if isinstance(arguments, dict) else None,
         is_tuning=bool(launch.get("tuning")),
-    )
+    )  # fmt: skip
 
 
 def _text(value: object) -> str | None:

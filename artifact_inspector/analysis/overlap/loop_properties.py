@@ -77,15 +77,10 @@ def find_loop_properties(code: FunctionCode, region: Region) -> LoopProperties |
         )
     request, trips = code.language.loop_header(operation), find_loop_range(code, region.loop)
     return LoopProperties(
-        operation.line,
-        request.num_stages,
-        code.has_trait(opening, Trait.COUNTED_LOOP),
-        None if inner is None else code.instructions[max(0, code.blocks[inner].start - 1)].line,
-        request.is_flattened,
-        _unchanged_value_line(code, opening),
-        None if trips is None else trips.trip_count,
-        rounds,
-    )
+        operation.line, request.num_stages, code.has_trait(opening, Trait.COUNTED_LOOP),
+        None if inner is None else code.instructions[max(0, code.blocks[inner].start - 1)].line, request.is_flattened,
+        _unchanged_value_line(code, opening), None if trips is None else trips.trip_count, rounds,
+    )  # fmt: skip
 
 
 def _first_inner(code: FunctionCode) -> dict[int, int]:

@@ -127,22 +127,12 @@ def _nvidia(
     contradictions += _disagreements("warps per block", warps)
     contradictions += _too_little_shared(static, shared)
     return Resources(
-        registers=registers,
-        vector_registers=_AMD_ONLY,
-        accumulation_registers=_AMD_ONLY,
-        scalar_registers=_AMD_ONLY,
-        spill_bytes=spills,
-        reload_bytes=reloads,
-        scalar_spills=_AMD_ONLY,
-        scratch_bytes=frame,
-        static_shared=static,
-        shared=shared,
-        warps_per_block=_first(warps),
-        barriers=barriers,
-        tensor_columns=_metadata(metadata, "tmem_size"),
-        workgroup_processor=None,
+        registers=registers, vector_registers=_AMD_ONLY, accumulation_registers=_AMD_ONLY, scalar_registers=_AMD_ONLY,
+        spill_bytes=spills, reload_bytes=reloads, scalar_spills=_AMD_ONLY, scratch_bytes=frame, static_shared=static,
+        shared=shared, warps_per_block=_first(warps), barriers=barriers,
+        tensor_columns=_metadata(metadata, "tmem_size"), workgroup_processor=None,
         contradictions=tuple(contradictions),
-    )
+    )  # fmt: skip
 
 
 def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFigure:
@@ -229,22 +219,15 @@ def _amd(
     mode = figure(ResourceKey.WORKGROUP_PROCESSOR).value
     has_mode = mode is not None and effective_target is not None and effective_target.has_workgroup_processors
     return Resources(
-        registers=registers,
-        vector_registers=_vector(registers, accumulation, effective_target),
-        accumulation_registers=accumulation,
-        scalar_registers=figure(ResourceKey.SCALAR_REGISTERS),
+        registers=registers, vector_registers=_vector(registers, accumulation, effective_target),
+        accumulation_registers=accumulation, scalar_registers=figure(ResourceKey.SCALAR_REGISTERS),
         spill_bytes=spilled if spilled.value is None else ResourceFigure(4 * spilled.value, f"4 × {spilled.source}"),
         reload_bytes=ResourceFigure(None, "LLVM does not count reloads"),
-        scalar_spills=figure(ResourceKey.SCALAR_SPILLS),
-        scratch_bytes=figure(ResourceKey.SCRATCH),
-        static_shared=static,
-        shared=shared,
-        warps_per_block=_first(warps),
-        barriers=_NVIDIA_ONLY,
-        tensor_columns=_NVIDIA_ONLY,
-        workgroup_processor=bool(mode) if has_mode else None,
+        scalar_spills=figure(ResourceKey.SCALAR_SPILLS), scratch_bytes=figure(ResourceKey.SCRATCH),
+        static_shared=static, shared=shared, warps_per_block=_first(warps), barriers=_NVIDIA_ONLY,
+        tensor_columns=_NVIDIA_ONLY, workgroup_processor=bool(mode) if has_mode else None,
         contradictions=tuple(contradictions),
-    )
+    )  # fmt: skip
 
 
 def _vector(registers: ResourceFigure, accumulation: ResourceFigure, target: Target | None) -> ResourceFigure:

@@ -344,15 +344,10 @@ def _fit(pattern: _LayoutPattern, shape: tuple[int, ...], kinds: tuple[LayoutKin
             register.append(reach[axis] * strides[axis])
             reach[axis] *= 2
     return Layout(
-        shape,
-        tuple(register),
-        tuple(flat(basis) for basis in pattern.lane),
-        tuple(flat(basis) for basis in pattern.warp),
-        pattern.tile,
-        pattern.order,
-        tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)),
-        kinds,
-    )
+        shape, tuple(register), tuple(flat(basis) for basis in pattern.lane),
+        tuple(flat(basis) for basis in pattern.warp), pattern.tile, pattern.order,
+        tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)), kinds,
+    )  # fmt: skip
 
 
 def _contiguous(register: list[Move], axis: int, extent: int) -> int:

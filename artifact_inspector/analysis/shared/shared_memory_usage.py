@@ -216,18 +216,11 @@ class _AllocationReader:
         size = None if self.rules.has_clusters else _allocated(memory)
         role, dot = self._purpose(memory, users, roles)
         entry = Allocation(
-            bytes=size,
-            buffers=memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
-            line=instruction.line,
-            source=source_of(instruction.location),
-            role=role,
-            dot=dot,
-            name=self.language.source_name(instruction),
-            is_scratch=False,
-            first=self.code.instructions[first].line,
-            last=self.code.instructions[last].line,
+            bytes=size, buffers=memory.shape[0] if indexed and len(memory.shape) > 1 else 1, line=instruction.line,
+            source=source_of(instruction.location), role=role, dot=dot, name=self.language.source_name(instruction),
+            is_scratch=False, first=self.code.instructions[first].line, last=self.code.instructions[last].line,
             offset=None,
-        )
+        )  # fmt: skip
         request = self._request(
             index, size, _alignment(use, memory, self.rules), self.memory.time_of(first), self.memory.time_of(last) + 1
         )
@@ -305,18 +298,9 @@ def _scratch_entry(
     size: int | None, role: str, line: int, first: int, last: int, location: Location | None
 ) -> Allocation:
     return Allocation(
-        bytes=size,
-        buffers=1,
-        line=line,
-        source=source_of(location),
-        role=role,
-        dot=None,
-        name="",
-        is_scratch=True,
-        first=first,
-        last=last,
-        offset=None,
-    )
+        bytes=size, buffers=1, line=line, source=source_of(location), role=role, dot=None, name="", is_scratch=True,
+        first=first, last=last, offset=None,
+    )  # fmt: skip
 
 
 _PASSING_KINDS = frozenset({EventKind.MOVE, EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})

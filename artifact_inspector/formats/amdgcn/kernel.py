@@ -85,13 +85,9 @@ def read_initial_state(text: str, kernel: str) -> InitialState:
     return InitialState(
         _arguments(text, kernel),
         int(wavefront_match[1]) if wavefront_match is not None else 32 if directives.get("wavefront_size32") else 64,
-        kernarg,
-        preloaded,
-        workgroup,
-        directives.get("group_segment_fixed_size", 0),
-        int(threads_match[1]) if threads_match is not None else 0,
-        length > 0,
-    )
+        kernarg, preloaded, workgroup, directives.get("group_segment_fixed_size", 0),
+        int(threads_match[1]) if threads_match is not None else 0, length > 0,
+    )  # fmt: skip
 
 
 def _directives(text: str, kernel: str) -> dict[str, int]:

@@ -308,14 +308,9 @@ class _AmdgcnBody:
         for name in sorted({name for _, name in missing}):
             log.report_truncation(self.line, f"no label {name} in function {self.name}")
         return Function(
-            self.name,
-            self.line,
-            self.location,
-            (),
-            tuple(self.instructions),
-            blocks,
+            self.name, self.line, self.location, (), tuple(self.instructions), blocks,
             clause_followers=frozenset(self.clause_followers),
-        )
+        )  # fmt: skip
 
 
 def _kind_by_operands(opcode: str, text: str, comment: str, target: str) -> EventKind:

@@ -86,29 +86,17 @@ def _encoding(name: str, text: str, parent: Encoding | None) -> Encoding:
 
     padded = _PADDED.search(text)
     return Encoding(
-        name,
-        kind,
-        name.replace("_", " ") if kind in _NAMED_BY_TRITON else kind.value,
-        size_per_thread=lists.get("sizePerThread"),
-        threads_per_warp=lists.get("threadsPerWarp"),
-        warps=lists.get("warpsPerCTA"),
-        order=lists.get("order"),
-        instruction=lists.get("instrShape"),
-        tiles_per_warp=lists.get("tilesPerWarp"),
-        register=bases.get("register"),
-        lane=bases.get("lane"),
-        warp=bases.get("warp"),
-        version=number("versionMajor", "version"),
-        is_transposed=numbers.get("isTranspose", numbers.get("isTransposed")) == "true",
-        operand=number("opIdx"),
-        width=number("kWidth"),
-        dim=number("dim"),
-        parent=parent,
-        swizzle=number("swizzlingByteWidth"),
+        name, kind, name.replace("_", " ") if kind in _NAMED_BY_TRITON else kind.value,
+        size_per_thread=lists.get("sizePerThread"), threads_per_warp=lists.get("threadsPerWarp"),
+        warps=lists.get("warpsPerCTA"), order=lists.get("order"), instruction=lists.get("instrShape"),
+        tiles_per_warp=lists.get("tilesPerWarp"), register=bases.get("register"), lane=bases.get("lane"),
+        warp=bases.get("warp"), version=number("versionMajor", "version"),
+        is_transposed=numbers.get("isTranspose", numbers.get("isTransposed")) == "true", operand=number("opIdx"),
+        width=number("kWidth"), dim=number("dim"), parent=parent, swizzle=number("swizzlingByteWidth"),
         has_leading_offset=numbers.get("hasLeadingOffset") == "true",
         is_fp4_padded=numbers.get("fp4Padded") == "true",
         padding=() if padded is None else tuple((int(a), int(b)) for a, b in _PADDING_STEP.findall(padded[1])),
-    )
+    )  # fmt: skip
 
 
 def _integers(text: str) -> Extents:

@@ -149,10 +149,6 @@ def launch_parameters(module: Module) -> LaunchParameters:
         names_ctas = f"{prefix}num-ctas" in attributes
         release = (3, 2) if names_space else (3, 0) if target else (2, 2) if names_ctas else (2, 1)
     return LaunchParameters(
-        target,
-        integer_attribute("num-warps"),
-        integer_attribute("total-num-warps"),
-        integer_attribute("threads-per-warp"),
-        integer_attribute("num-ctas"),
-        release,
-    )
+        target, integer_attribute("num-warps"), integer_attribute("total-num-warps"),
+        integer_attribute("threads-per-warp"), integer_attribute("num-ctas"), release,
+    )  # fmt: skip

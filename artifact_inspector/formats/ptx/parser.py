@@ -340,14 +340,9 @@ class _PtxBody:
         for name in sorted({name for _, name in missing}):
             log.report_truncation(self.line, f"no label {name} in function {self.name}")
         return Function(
-            self.name,
-            self.line,
-            self.location,
-            self.arguments,
-            tuple(self.instructions),
-            blocks,
+            self.name, self.line, self.location, self.arguments, tuple(self.instructions), blocks,
             inline_asm_lines=self.asm.differing_lines(),
-        )
+        )  # fmt: skip
 
 
 def _parameter_names(header: re.Match[str] | None) -> tuple[str, ...]:

@@ -134,13 +134,9 @@ def _suffixes(*texts: str) -> tuple[str, ...]:
 def _parse_operand(text: str) -> SassOperand:
     if match := _REGISTER.match(text):
         return SassOperand(
-            SassOperandKind.REGISTER,
-            match[5],
-            is_negated=bool(match[1] or match[3]),
-            is_inverted=bool(match[2]),
-            is_absolute=bool(match[4]),
-            suffixes=_suffixes(match[6], match[7] or ""),
-        )
+            SassOperandKind.REGISTER, match[5], is_negated=bool(match[1] or match[3]), is_inverted=bool(match[2]),
+            is_absolute=bool(match[4]), suffixes=_suffixes(match[6], match[7] or ""),
+        )  # fmt: skip
     if match := _PREDICATE.match(text):
         suffixes = _suffixes(match[3])
         return SassOperand(SassOperandKind.PREDICATE, match[2], is_inverted=bool(match[1]), suffixes=suffixes)
@@ -157,14 +153,9 @@ def _parse_operand(text: str) -> SassOperand:
     if match := _ADDRESS.match(text):
         address_registers, offset = _split_sum(match[3])
         return SassOperand(
-            SassOperandKind.ADDRESS,
-            text,
-            suffixes=_suffixes(match[4]),
-            value=offset,
-            address_registers=address_registers,
-            prefix=match[1] or "",
-            descriptor=(match[2] or "").partition(".")[0],
-        )
+            SassOperandKind.ADDRESS, text, suffixes=_suffixes(match[4]), value=offset,
+            address_registers=address_registers, prefix=match[1] or "", descriptor=(match[2] or "").partition(".")[0],
+        )  # fmt: skip
     label = _TARGET.search(text)
     return SassOperand(SassOperandKind.TEXT, text) if label is None else SassOperand(SassOperandKind.LABEL, label[1])
 
@@ -177,17 +168,11 @@ def _parse_constant(match: re.Match[str]) -> SassOperand:
     address_registers, offset = _split_sum(match[6])
     bank_registers, bank_number = _split_sum(match[5])
     return SassOperand(
-        SassOperandKind.CONSTANT,
-        is_negated="-" in (match[1], match[2]),
-        is_inverted=match[1] in ("~", "!"),
-        is_absolute=bool(match[3]),
-        suffixes=_suffixes(match[8]),
-        value=offset,
-        bank=bank_number,
-        address_registers=address_registers,
-        prefix=match[4],
+        SassOperandKind.CONSTANT, is_negated="-" in (match[1], match[2]), is_inverted=match[1] in ("~", "!"),
+        is_absolute=bool(match[3]), suffixes=_suffixes(match[8]), value=offset, bank=bank_number,
+        address_registers=address_registers, prefix=match[4],
         descriptor=bank_registers[0][0] if bank_registers else "",
-    )
+    )  # fmt: skip
 
 
 def _split_sum(text: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], int]:
