@@ -124,6 +124,14 @@ def _describe_bytes(fact: FactPair, facts: Sequence[FactPair]) -> str:
     return f"{_describe_amount(fact)}{place}{order}"
 
 
+def _describe_cas_loops(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    values = f"{value_text(fact.left or 0)} → {value_text(fact.right or 0)} in the code"
+    if fact.left and fact.right:
+        return ""
+    change = "native atomics became compare-and-swap loops" if fact.right else "compare-and-swap loops became native"
+    return f"{change}, {values}" if None not in (fact.left, fact.right) else ""
+
+
 def _describe_kind(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     if fact.right is None:
         return f"{fact.region} is no longer pipelined by {fact.left}"
@@ -136,7 +144,7 @@ def _describe_widths(fact: FactPair, facts: Sequence[FactPair]) -> str:
     same = [one for one in facts if fact_of(one.key, one.region) in loads] if "loads" in fact.category else [fact]
     left, right = read_widths(*(one.left for one in same)), read_widths(*(one.right for one in same))
     means = None if left is None or right is None else compare_widths(left, right)
-    if means is None:
+    if means is None or means[0] == means[1]:
         return ""
     change = "wider" if fact.direction is Sign.BETTER else "narrower"
     if (means[1] > means[0]) is not (fact.direction is Sign.BETTER):
@@ -200,6 +208,7 @@ _PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
     kernel_facts.compute_partitions.key: lambda x, _: (
         f"{value_text(x.left)} → {value_text(x.right)} partitions multiply the whole tile"
     ),
+    file_facts.cas_loops.key: _describe_cas_loops,
     region_facts.matrix.key: _describe_matrix,
     region_facts.fused.key: lambda x, facts: _describe_matrix(x._replace(left=x.right, right=x.left), facts),
     file_facts.matrix_instructions.key: _describe_matrix,

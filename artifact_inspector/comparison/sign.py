@@ -32,14 +32,14 @@ from artifact_inspector.vocabulary.value_reading import (
 )
 
 UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
-_OF_ONE_VENDOR = frozenset(
-    {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS}
-)
+_OF_ONE_WARP_COUNT = frozenset({Category.ATOMICS, Category.BOUNDS, Category.INSTRUCTIONS})
+_OF_ONE_VENDOR = _OF_ONE_WARP_COUNT | {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES}
 """Categories whose figures of two vendors do not compare: other instructions, registers and limits."""
 _OF_ONE_TILE = _OF_ONE_VENDOR | SYNCHRONISATION | {Category.IN_FLIGHT}
 """Categories of amounts per thread or CTA, which grow with its work."""
-_OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
-_ZERO_IF_ABSENT = SYNCHRONISATION | {Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS}
+_ZERO_IF_ABSENT = SYNCHRONISATION | {
+    Category.ATOMICS, Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS,
+}  # fmt: skip
 """Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
 ENOUGH_WARPS = 50
 """Percent of the warps of a multiprocessor above which the share of two vendors does not compare."""
@@ -100,23 +100,18 @@ def sign_facts(
     steps = [step for step in STEPS if step in left.steps and step in right.steps]
     vendors = _vendor(left), _vendor(right)
     is_one_vendor = vendors[0] == vendors[1]
+    weights = {} if is_one_vendor else {
+        key: _find_common(*of_key, are_stores=key == file_facts.store_widths.key)
+        for key, of_key in (statements or {}).items()
+    }  # fmt: skip
+    dots = [side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)]
+    warps = [side.options.get(WARP_COUNT) for side in (left, right)]
     sides = _Sides(
-        left=left.facts,
-        right=right.facts,
-        last_step=steps[-1] if steps else "",
-        has_ptx=steps[-1:] == [step_of(Stage.PTX)] and Backend.CUDA in vendors,
-        is_one_vendor=is_one_vendor,
-        has_one_tile=left.tiles == right.tiles,
-        has_one_warp_count=left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
-        are_single_warps=all(side.options.get(WARP_COUNT) == 1 for side in (left, right)),
-        have_dots=all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
-        common={}
-        if is_one_vendor
-        else {
-            key: _find_common(*of_key, are_stores=key == file_facts.store_widths.key)
-            for key, of_key in (statements or {}).items()
-        },
-    )
+        left=left.facts, right=right.facts, last_step=steps[-1] if steps else "",
+        has_ptx=steps[-1:] == [step_of(Stage.PTX)] and Backend.CUDA in vendors, is_one_vendor=is_one_vendor,
+        has_one_tile=left.tiles == right.tiles, has_one_warp_count=warps[0] == warps[1],
+        are_single_warps=warps == [1, 1], have_dots=all(dots), common=weights,
+    )  # fmt: skip
     return tuple(_sign_fact(fact, sides) for fact in facts)
 
 
@@ -200,6 +195,8 @@ def _sign_barriers(sides: _Sides) -> Sign:
 
 
 def _is_comparable(fact: FactPair, sides: _Sides) -> bool:
+    if fact.category == Category.ATOMICS and not (fact.left and fact.right):
+        return True
     if not sides.is_one_vendor and fact.category in _OF_ONE_VENDOR:
         return False
     if not sides.has_one_tile and fact.category in _OF_ONE_TILE:
@@ -368,6 +365,9 @@ def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     has_pipeline = any(key.endswith(suffix) for values in (sides.left, sides.right) for key in values)
     ignored = set() if sides.is_one_vendor else ON_ACCESS if has_pipeline else ON_ACCESS | _ON_ORDER
     ignored |= set() if sides.has_one_tile else ON_ACCESS
+    ignored |= (
+        {"AI027"} if any(side.get(file_facts.cas_loops.key, 0) is None for side in (sides.left, sides.right)) else set()
+    )
     shares = sides.value_pair(kernel_facts.occupancy_share.key)
     left, right = set(fact.left) - ignored, set(fact.right) - ignored
     if isinstance(shares[0], int | float) and isinstance(shares[1], int | float):  # the share itself decides

@@ -6,12 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import EventKind, Trait
 
 COUNTED = tuple(kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT))
 """Kinds whose instructions are counted per file."""
 ROW_LOADS = "ldmatrix"
 """Count of the shared loads that read rows of a tile for a warp: `ldmatrix`, in SASS `LDSM`."""
+SWAPS = "compare_and_swap"
+"""Count of the atomics that compare and swap."""
+EXPANDABLE = "expandable_atomic"
+"""Count of the atomics that a later compiler may expand into a compare-and-swap loop."""
+CAS_LOOPS = "compare_and_swap_loop"
+"""Count of the compare-and-swap loops that a compiler made of atomics."""
+COUNTED_TRAITS = {
+    ROW_LOADS: (EventKind.SHARED_LOAD, Trait.READS_ROWS),
+    SWAPS: (EventKind.ATOMIC, Trait.SWAPS),
+    EXPANDABLE: (EventKind.ATOMIC, Trait.EXPANDABLE),
+}
+"""Further counts of a file, each of a kind's instructions with a trait; left out where there are none."""
 
 
 @dataclass(frozen=True, slots=True)

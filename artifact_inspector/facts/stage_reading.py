@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from artifact_inspector.analysis.access.accesses import AccessCounts, StageAccesses, count_accesses, find_accesses
 from artifact_inspector.analysis.access.bounds_checks import CheckKind, find_bounds_checks
 from artifact_inspector.analysis.access.missing_masks import MissingMask, find_missing_masks
+from artifact_inspector.analysis.access.swap_loops import find_swap_chains, is_added_loop
 from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_call_lines
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_program
@@ -37,12 +38,12 @@ from artifact_inspector.facts.ordering import (
     located_in,
     order_stage,
 )
-from artifact_inspector.facts.outline import COUNTED, ROW_LOADS, Outline
+from artifact_inspector.facts.outline import CAS_LOOPS, COUNTED, COUNTED_TRAITS, SWAPS, Outline
 from artifact_inspector.facts.reading import MemberProblems, TextCache, Unavailable, computed, computed_from_text
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats._format import Format
-from artifact_inspector.model import EventKind, Module, Stage, Trait
+from artifact_inspector.model import EventKind, Module, Stage
 from artifact_inspector.model.text import SourceText
 
 if TYPE_CHECKING:
@@ -211,23 +212,27 @@ class StageReading:
         assert source is not None
         counts: Counter[EventKind] = Counter()
         unknown: Counter[str] = Counter()
-        row_loads = 0
+        further: Counter[str] = Counter()
         for code in self.codes:
             for kind, indices in code.of_kind.items():
                 counts[kind] += len(indices)
-            rows = code.opcodes_with(EventKind.SHARED_LOAD, Trait.READS_ROWS)
             instructions = code.function.instructions
-            row_loads += sum(instructions[i].opcode in rows for i in code.of_kind[EventKind.SHARED_LOAD]) if rows else 0
+            for name, of_trait in COUNTED_TRAITS.items():
+                if opcodes := code.opcodes_with(*of_trait):
+                    further[name] += sum(instructions[i].opcode in opcodes for i in code.of_kind[of_trait[0]])
             unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
+        if further[SWAPS] and not self.is_tensor_level:
+            further[CAS_LOOPS] = self._count_added_loops()
         return Outline(
-            source.name.rpartition("/")[2],
-            counts.total(),
-            dict(unknown.most_common()),
-            {kind.count_name: counts[kind] for kind in COUNTED} | ({ROW_LOADS: row_loads} if row_loads else {}),
-            order.facts,
-            module.attributes,
+            source.name.rpartition("/")[2], counts.total(), dict(unknown.most_common()),
+            {kind.count_name: counts[kind] for kind in COUNTED} | further, order.facts, module.attributes,
             module.is_complete,
-        )
+        )  # fmt: skip
+
+    def _count_added_loops(self) -> int:
+        """Compare-and-swap loops that a compiler made of atomics."""
+        chains = find_swap_chains(code for codes in self.earlier(lambda stage: stage.codes)[:1] for code in codes)
+        return sum(self.order.by_region(lambda code, region: is_added_loop(code, region, chains)).values())
 
     @computed_from_text
     def waits(self) -> tuple[WaitFacts, ...]:

@@ -13,6 +13,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.reading import FAULTS
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.findings import (
+    atomic_by_swaps,
     bank_conflicts,
     clustered_loads,
     compiler_advisory,
@@ -68,7 +69,7 @@ RULES: tuple[Rule, ...] = tuple(
         register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_policy,
         contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
         lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
-        operands_word_by_word, load_past_the_end, widened_dot,
+        operands_word_by_word, load_past_the_end, widened_dot, atomic_by_swaps,
     )
 )  # fmt: skip
 """Every rule, by code; a code is never reused."""

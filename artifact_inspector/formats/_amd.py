@@ -17,6 +17,7 @@ TRAITS = TraitTable(
         Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot",
         Trait.PACKED_PRODUCT: r"v_dot\d",
         Trait.MAXIMUM: r"v_(dual_|pk_)?max_(num_)?b?f",
+        Trait.SWAPS: r".*atomic[._]f?cmpswap|ds_cmpst",
         Trait.ACCESSES_ELEMENT: r"ds_(read|load|write|store)_[uib](8|16)(_|$)",
     }
 )

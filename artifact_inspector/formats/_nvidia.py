@@ -20,6 +20,8 @@ TRAITS = TraitTable(
         Trait.READS_WORD: r"ld\.shared\.[busf](8|16|32)$",
         Trait.ACCESSES_ELEMENT: r"(ld|st)\.shared\.[busf]?(8|16)$",
         Trait.RENAMES: r"mov\.\w+$",
+        Trait.SWAPS: r"atom\..*\bcas\b",
+        Trait.EXPANDABLE: r"(atom|red)\.(.*\bb?f16|.*\bshared\b.*\bf(32|64)\b)",
     }
 )
 

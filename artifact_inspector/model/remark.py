@@ -37,6 +37,7 @@ class Consequence(StringEnum):
     FIT = "does not fit"
     LAUNCH = "cannot launch"
     MATRIX = "matrix unit lost"
+    ATOMICS = "native atomic lost"
     SPILLS = "spills"
     DRAIN = "pipeline drains"
     OPERANDS = "operands by element"

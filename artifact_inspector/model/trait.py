@@ -45,5 +45,9 @@ class Trait(Flag):
     """Compares integers."""
     MAXIMUM = auto()
     """The larger of two floats. Of a value and itself, it is a copy: LLVM quiets a NaN with it."""
+    SWAPS = auto()
+    """An atomic that swaps a word of memory if it holds an expected value (`atom.cas`, `cmpxchg`)."""
+    EXPANDABLE = auto()
+    """An atomic that the next compiler may expand into a compare-and-swap loop."""
     FLOATING_POINT = auto()
     """Computes on floating-point numbers."""

@@ -37,6 +37,7 @@ class Topic(StringEnum):
     LAYOUTS = "layouts"
     SHARED = "shared"
     MATRIX = "matrix"
+    ATOMICS = "atomics"
     REGISTERS = "registers"
 
 
@@ -47,6 +48,7 @@ _CATEGORIES = {
     Topic.LAYOUTS: (Category.CONVERSIONS, Category.BARRIERS),
     Topic.SHARED: (Category.SHARED,),
     Topic.MATRIX: (Category.MMA,),
+    Topic.ATOMICS: (Category.ATOMICS,),
     Topic.REGISTERS: (Category.REGISTERS, Category.SPILLS),
 }
 _TOPIC_OF_CATEGORY = {category: topic for topic, categories in _CATEGORIES.items() for category in categories}

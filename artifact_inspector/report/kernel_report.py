@@ -297,7 +297,7 @@ def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
         names = ", ".join(history.id for history in regions if tuple(history.stages) == stages)
         texts.append(f"{names} ({', '.join(stage.value for stage in stages)})")
     retries = all(history.last.count(EventKind.ATOMIC) for history in regions)
-    lead = "atomic retry loops" if retries else f"{plural('loop', len(regions))} added by the compiler"
+    lead = "compare-and-swap loops" if retries else f"{plural('loop', len(regions))} added by the compiler"
     return Text(f"{lead}: {', '.join(texts)}", "dim", overflow="fold")
 
 

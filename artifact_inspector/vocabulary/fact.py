@@ -40,6 +40,7 @@ class Category(StringEnum):
     SPILLS = "spills"
     WAITS = "waits"
     MMA = "mma"
+    ATOMICS = "atomics"
     SHARED = "shared"
     REGISTERS = "registers"
     OCCUPANCY = "occupancy"
@@ -61,6 +62,7 @@ class Category(StringEnum):
 
 _CONSEQUENCES = {
     Category.SPILLS: Consequence.SPILLS,
+    Category.ATOMICS: Consequence.ATOMICS,
     Category.OCCUPANCY: Consequence.OCCUPANCY,
     Category.WAITS: Consequence.IN_FLIGHT,
     Category.IN_FLIGHT: Consequence.IN_FLIGHT,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
-from artifact_inspector.facts.outline import ROW_LOADS
+from artifact_inspector.facts.outline import CAS_LOOPS, EXPANDABLE, ROW_LOADS
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
     Absent,
@@ -156,6 +156,20 @@ def row_loads(of: StageSubject) -> int | Absent:
 
 shared_stores = _count(EventKind.SHARED_STORE, "shared stores")
 atomics = _count(EventKind.ATOMIC, "atomics")
+
+
+@file_fact(
+    "count.cas_loops", "compare-and-swap loops", Unit.IN_CODE, category=Category.ATOMICS,
+    direction=Direction.LESS_IS_BETTER, column=FactColumn("cas", "CAS", "compare-and-swap loops in the code", 3),
+    reading="atomics that the machine code repeats until no other thread changed the word; 0 if all are native",
+    record="cas_loops", brief="compare-and-swap loops", story_label="compare-and-swap loops",
+)  # fmt: skip
+def cas_loops(of: StageSubject) -> int | Absent | None:
+    """Loops that a compiler made of atomics; unknown where a later compiler may make some."""
+    counts = of.stage.counts
+    if not counts[EventKind.ATOMIC.count_name]:
+        return Absent.ABSENT
+    return counts.get(CAS_LOOPS) or (None if counts.get(EXPANDABLE) else 0)
 
 
 @file_fact(

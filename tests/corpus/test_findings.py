@@ -51,6 +51,8 @@ CASES = {
     "AI023": ("3.6.0/gfx942/nested_loops", r"2 waits in every iteration, and 1 conditional, each leave", "3.6.0/gfx942/matmul_grouped"),
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
     "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* They fill as many registers as 4 ldmatrix, but ldmatrix transposes 16-bit elements only\. The region has 4 ldmatrix$", "3.6.0/sm_80/matmul_grouped"),
+    # gfx90a adds to fp32 natively only in memory that is not fine-grained; gfx942 anywhere
+    "AI027": ("3.6.0/gfx90a/gemv_splitk", r"^an atomic became a compare-and-swap loop on gfx90a\. Each try", "3.6.0/gfx942/gemv_splitk"),
 }  # fmt: skip
 MADE = {
     "AI008",

@@ -20,6 +20,9 @@ from artifact_inspector.vocabulary.fact import Sign, Value
         (("occupancy", "occupancy", 3, 0), "no block fits on a multiprocessor any more (3 → 0)"),
         (("loop1.pipeline.depth", "waits", 4, 0), "the pipeline of loop1 drains every iteration (depth 4 → 0)"),
         (("count.barrier", "barriers", 5, 9), "more depth (5 → 9)"),
+        (("count.cas_loops", "atomics", 0, 3), "native atomics became compare-and-swap loops, 0 → 3 in the code"),
+        (("count.cas_loops", "atomics", 1, 0), "compare-and-swap loops became native, 1 → 0 in the code"),
+        (("loads.widths", "loads", ("2 ×4",), ("2 ×2",)), "depth 2 ×4 → 2 ×2"),
         (("findings", "findings", (), ("AI002",)), "new finding: AI002 pipeline-drained"),
     ],
 )

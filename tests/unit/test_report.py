@@ -382,7 +382,7 @@ def test_loops_of_the_compiler_share_one_line(monkeypatch: pytest.MonkeyPatch) -
     made = [a_region("W1 F1 R1", "no-loads", id=f"loop@5{end}", is_in_program=False) for end in ("", "#2")]
     kernel = a_kernel(a_stage(Stage.AMDGCN, a_region("L1 F1", "serial"), *made))
     text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
-    assert "\natomic retry loops: loop@5, loop@5#2 (amdgcn)\n" in text
+    assert "\ncompare-and-swap loops: loop@5, loop@5#2 (amdgcn)\n" in text
     assert text.count("loop@5") == 2
     spin = a_region("W1", "no-loads", id="loop@5", is_in_program=False)
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial"), spin))

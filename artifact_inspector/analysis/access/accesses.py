@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from artifact_inspector.analysis.access.swap_loops import find_swap_loops
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.flow.traversal import group_by_key
@@ -85,10 +86,14 @@ class AccessCounts:
 
 
 def find_accesses(code: FunctionCode) -> tuple[MemoryAccess, ...]:
-    """Every load, store and asynchronous copy of global memory, in text order."""
+    """Every load, store and asynchronous copy of global memory, in text order.
+
+    Without the loads of compare-and-swap loops: they belong to the atomic.
+    """
     function, flow = code.function, code.flow
     accesses: list[MemoryAccess] = []
-    access_indices = sorted(code.find(MEMORY_KINDS))
+    of_atomics = {load for loop in code.compute_once(find_swap_loops) for load in loop.loads}
+    access_indices = sorted(set(code.find(MEMORY_KINDS)) - of_atomics)
     if not access_indices:
         return ()
     guards = _GuardAnalysis(code, access_indices)

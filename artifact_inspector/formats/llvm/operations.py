@@ -19,6 +19,8 @@ TRAITS = TraitTable(
         Trait.FUSED: r".*(?:fma(?!x)|fmuladd)",
         Trait.RENAMES: r"(?:phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$",
         Trait.PHI: r"phi$",
+        Trait.SWAPS: r"cmpxchg$",
+        Trait.EXPANDABLE: r"atomicrmw$",
         Trait.PACKED_PRODUCT: r"llvm\.amdgcn\.[fsu]u?dot\d",
     },
     _nvidia.TRAITS,

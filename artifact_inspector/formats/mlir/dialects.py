@@ -27,6 +27,7 @@ TRAITS = TraitTable(
         Trait.AT_BARRIER: r".*barrier",
         Trait.ARRIVES: r".*(?:arrive_barrier|barrier_expect|tc_gen5_commit)$",
         Trait.POSITIONLESS: r".*instruction_sched_hint$",
+        Trait.SWAPS: r".*atomic_cas$",
         Trait.COMPARISON: r"arith\.cmpi$",
         Trait.FLOATING_POINT: r"arith\.\w+f$|math\.",
     }
