@@ -46,6 +46,7 @@ _FINDINGS_OF_FACTS = {
     Consequence.SPILLS: {"AI007", "AI021"},
     Consequence.ACCESS: ON_ACCESS,
     Consequence.OCCUPANCY: {"AI008"},
+    Consequence.ATOMICS: {"AI027"},
 }
 """Findings whose lines explain a fact of the kernel as a whole."""
 _KINDS = {
@@ -222,6 +223,8 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     is_late = Category(fact.category) in _OF_BINARY or kernels.first_difference == STEPS[0]
     if is_late and _FIRST_DIFFERENCE in origin:
         origin += _describe_counts(facts, kernels.first_difference)
+    elif _FIRST_DIFFERENCE in origin:
+        origin += _describe_first_count(fact, kernels)
     has_loops = any(map(is_loop_name, kernels.lines))
     loop_place = loop if source in (None, loop) or loop is None else f"line {kernels.lines[fact.region]}"
     phrase = describe_decisive(
@@ -338,7 +341,20 @@ def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
         left, right = values.get(file_facts.instructions.key.format(step=step_of(stage)), (None, None))
         if isinstance(left, int) and isinstance(right, int) and abs(right - left) > SAME_SHARE * max(left, right):
             is_later = STEPS.index(step_of(stage)) > STEPS.index(first_difference)
-            return f", their number from {_format_step(step_of(stage))} on ({stage.component})" if is_later else ""
+            place = f"{_format_step(step_of(stage))} on ({stage.component})"
+            return f", the number of instructions from {place}" if is_later else ""
+    return ""
+
+
+def _describe_first_count(fact: FactPair, kernels: ComparedKernels) -> str:
+    """From which later stage on a count of the file differs, as `, barriers from LLIR on`."""
+    kind = None if fact.region else _KINDS.get(fact.key)
+    for stage in Stage:
+        sides = [None if side is None else side.stages.get(stage) for side in (kernels.left, kernels.right)]
+        counts = [None if side is None or kind is None else side.counts[kind.count_name] for side in sides]
+        if None not in counts and counts[0] != counts[1]:
+            is_later = STEPS.index(step_of(stage)) > STEPS.index(kernels.first_difference)
+            return f", {fact.title} from {_format_step(step_of(stage))} on ({stage.component})" if is_later else ""
     return ""
 
 
