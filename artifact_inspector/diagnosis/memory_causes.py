@@ -182,7 +182,7 @@ def _redundant_loads(model: LaunchModel) -> Iterator[Attribution]:
     traffic = model.traffic
     # threads without elements repeat those of others
     spare_threads = model.sample.loaded.threads / (model.operations.most_elements or model.sample.loaded.threads)
-    for line, steps in group_by_line(model, lambda step: step.kind in _READS).items():
+    for line, steps in group_by_line(model, lambda step: step.kind in _READS and not step.starts_swap).items():
         lanes = sum(traffic.active_lanes.get(step.index, 0) for step in steps)
         distinct = sum(traffic.distinct_addresses.get(step.index, 0) for step in steps)
         if not distinct or lanes < 2 * distinct * max(1.0, spare_threads) or line in model.operations.scalar_loads:

@@ -368,6 +368,35 @@ def test_an_endless_loop_ends_at_the_limit() -> None:
     assert "10000 steps" in ended[0].reasons[0]
 
 
+SWAP_LOOP = """
+LDC.64 R8, c[0x0][0x210]
+S2R R0, SR_TID.X
+SHF.R.U32.HI R1, RZ, {shift}, R0
+IMAD.WIDE.U32 R2, R1, 0x4, R8
+LDG.E R5, desc[UR4][R2.64]
+.L_x_1:
+FADD R6, R5, R5
+ATOMG.E.CAS.STRONG.GPU PT, R7, desc[UR4][R2.64], R5, R6
+ISETP.NE.U32.AND P0, PT, {compared}, R5, PT
+IMAD.MOV.U32 R5, RZ, RZ, R7
+@P0 BRA `(.L_x_1)
+"""
+
+
+@pytest.mark.parametrize(("shift", "attempts"), [(0, 1), (1, 2), (5, 32)])
+def test_lanes_of_a_warp_that_share_a_word_swap_one_after_the_other(shift: int, attempts: int) -> None:
+    code = SWAP_LOOP.format(shift=hex(shift), compared="R7")
+    _, counts, ended = run(code, threads=64, tensors={"x": Tensor((64,), "i32")})
+    assert ended == []
+    assert counts.warps_executed[6] == 2 * attempts
+    lanes_by_attempt = [32 - 32 // (1 << shift) * attempt for attempt in range(attempts)]
+    assert counts.threads_executed[6] == 2 * sum(lanes_by_attempt)
+
+
+def test_a_comparison_with_another_register_than_the_swapped_is_not_assumed() -> None:
+    assert run(SWAP_LOOP.format(shift="0x0", compared="R6"), tensors={"x": Tensor((64,), "i32")})[2]
+
+
 def test_a_branch_on_data_that_was_not_given_is_undecided_by_name() -> None:
     _, _, ended = run(
         "LDC.64 R2, c[0x0][0x210]\nLDG.E R4, desc[UR4][R2.64]\nISETP.NE.AND P0, PT, R4, RZ, PT\n"

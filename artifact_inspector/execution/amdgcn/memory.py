@@ -13,7 +13,7 @@ import numpy as np
 
 from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
-from artifact_inspector.execution.amdgcn.retry_loops import is_swap, record_swap
+from artifact_inspector.execution.amdgcn.retry_loops import is_swap
 from artifact_inspector.execution.interpreter.access_counting import (
     count_global_access,
     count_shared_access,
@@ -30,6 +30,7 @@ from artifact_inspector.execution.interpreter.memory_access import (
     store_local,
     store_shared,
 )
+from artifact_inspector.execution.interpreter.swap_outcomes import record_swap
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,

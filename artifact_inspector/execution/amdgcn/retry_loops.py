@@ -1,8 +1,4 @@
-"""Compare-and-swap loops of AMDGCN, which repeat until memory holds the value that they expect.
-
-Other waves decide how often, so a launch is simulated as if none interfered. Lanes of one wave that share a word
-take turns.
-"""
+"""Compare-and-swap loops of AMDGCN, which repeat until memory holds the value that they expect."""
 
 from __future__ import annotations
 
@@ -10,12 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from artifact_inspector.execution.amdgcn import operands as op
-from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.values import UnknownValue, Value, invert
+from artifact_inspector.execution.interpreter.swap_outcomes import has_swapped
+from artifact_inspector.execution.interpreter.values import invert
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement, parse_statement
 from artifact_inspector.model import SINKS, BasicBlock, EventKind, Function
 
@@ -81,36 +75,12 @@ def _find_first_load(function: Function, loop: BasicBlock, expected: tuple[str, 
     return None
 
 
-def record_swap(machine: Machine, returned: str, lanes: LaneAccesses | None) -> None:
-    """Record which lanes swap: those that no earlier lane of their wave shares a word with."""
-    machine.write_register(_success(returned), _first_lanes_of_words(machine, lanes))
-
-
-def _first_lanes_of_words(machine: Machine, lanes: LaneAccesses | None) -> Value:
-    if lanes is None:
-        missing_inputs = machine.counters.missing_inputs.get(machine.step.index, 0)
-        return UnknownValue(False, True, missing_inputs) if missing_inputs else True
-    addresses, mask, *_ = lanes.expanded
-    keys = addresses.reshape(-1, machine.warp_size)
-    if mask is not None:  # inactive lanes share nothing
-        keys = np.where(mask.reshape(keys.shape), keys, -1 - np.arange(machine.warp_size))
-    order = np.argsort(keys, axis=1, kind="stable")
-    ordered = np.take_along_axis(keys, order, axis=1)
-    is_first = np.ones(keys.shape, bool)
-    np.put_along_axis(is_first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
-    return True if is_first.all() else is_first.reshape(addresses.shape)
-
-
 def build_retry_test(statement: AmdgcnStatement, returned: str) -> op.StepRun:
     """The run of a comparison that `find_retry_tests` found."""
     names, is_equality = statement.operands[0].names, statement.base.startswith("v_cmp_eq")
 
     def run(machine: Machine) -> None:
-        has_swapped = machine.read_register(_success(returned))
-        op.write_mask(machine, names, has_swapped if is_equality else invert(has_swapped))
+        is_equal = has_swapped(machine, returned)
+        op.write_mask(machine, names, is_equal if is_equality else invert(is_equal))
 
     return op.under_exec(run)
-
-
-def _success(returned: str) -> str:
-    return f"P swap {returned}"

@@ -28,6 +28,7 @@ from artifact_inspector.execution.interpreter.memory_access import (
     unknown_shared_value,
     update_values,
 )
+from artifact_inspector.execution.interpreter.swap_outcomes import record_swap
 from artifact_inspector.execution.interpreter.values import FULL, UnknownValue, Value, apply, data_of, has_lanes
 from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.execution.sass.atomic_values import atomic_update
@@ -143,7 +144,7 @@ def _build_atomic_global(statement: SassStatement) -> op.StepRun:
     size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
     names = _written_registers(statement) if statement.base.startswith("ATOM") else []
     readers = _data_readers(statement, 1) if statement.has_modifier("EXCH") and size == 4 else []
-    operands = _atomic_operands(statement, size)
+    operands, is_swap = _atomic_operands(statement, size), statement.has_modifier("CAS")
     vector = _data_readers(statement, size // 4) if size > 8 else []
 
     def run(machine: Machine) -> None:
@@ -163,6 +164,8 @@ def _build_atomic_global(statement: SassStatement) -> op.StepRun:
                 return
         if lanes is not None:
             store_global(machine, lanes, size, readers[0](machine) if readers else None)
+        if is_swap and names:
+            record_swap(machine, names[0], lanes)
         _write_atomic_results(machine, names)
 
     return run

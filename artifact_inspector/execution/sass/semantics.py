@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import (
     MALFORMED_OPERAND_ERRORS,
@@ -33,6 +34,7 @@ from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
 from artifact_inspector.execution.sass.operands import LITERALS, RunBuilder, StepRun, is_zero_register, split_words
 from artifact_inspector.execution.sass.products import PRODUCTS
+from artifact_inspector.execution.sass.retry_loops import assume_swaps
 from artifact_inspector.execution.sass.tma import COPIES
 from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
 from artifact_inspector.formats.sass import parser as language
@@ -95,10 +97,12 @@ def read_program(
     instructions = [instruction for function in section for instruction in function.instructions]
     targets = _branch_targets(section)
     jumps = [at for at, instruction in enumerate(instructions) if instruction.opcode.startswith(_INDIRECT)]
-    steps = tuple(_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions))
+    steps = [_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)]
+    if any("CAS" in instruction.opcode for instruction in section[0].instructions):
+        assume_swaps(steps, FunctionCode(section[0], module, language.FORMAT))
     blocks = block_ranges(section[0], _EXITS) if len(section) == 1 else ()
     program = DecodedProgram(
-        section[0].name, steps, {step.address: step.index for step in steps}, constants=dict(constants or {}),
+        section[0].name, tuple(steps), {step.address: step.index for step in steps}, constants=dict(constants or {}),
         parameters=tuple(parameters), arch_number=arch, target=f"sm_{arch}",
         code_bytes=len(steps) * INSTRUCTION_BYTES, reconvergence_steps=reconvergence_steps(section, _EXITS),
         blocks=() if jumps else blocks

@@ -1,0 +1,42 @@
+"""Which lanes a compare-and-swap changed the word for, if no other wave did.
+
+Other waves decide how often a compare-and-swap loop repeats, so a launch is simulated as if none interfered. Lanes of
+one wave that share a word take turns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.values import UnknownValue, Value
+
+
+def record_swap(machine: Machine, returned: str, lanes: LaneAccesses | None) -> None:
+    """Record which lanes swap: those that no earlier lane of their wave shares a word with."""
+    machine.write_register(_success(returned), _first_lanes_of_words(machine, lanes))
+
+
+def _first_lanes_of_words(machine: Machine, lanes: LaneAccesses | None) -> Value:
+    if lanes is None:
+        missing_inputs = machine.counters.missing_inputs.get(machine.step.index, 0)
+        return UnknownValue(False, True, missing_inputs) if missing_inputs else True
+    addresses, mask, *_ = lanes.expanded
+    keys = addresses.reshape(-1, machine.warp_size)
+    if mask is not None:  # inactive lanes share nothing
+        keys = np.where(mask.reshape(keys.shape), keys, -1 - np.arange(machine.warp_size))
+    order = np.argsort(keys, axis=1, kind="stable")
+    ordered = np.take_along_axis(keys, order, axis=1)
+    is_first = np.ones(keys.shape, bool)
+    np.put_along_axis(is_first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
+    return True if is_first.all() else is_first.reshape(addresses.shape)
+
+
+def has_swapped(machine: Machine, returned: str) -> Value:
+    """Whether the last compare-and-swap that returned its old value in a register swapped, by lane."""
+    return machine.read_register(_success(returned))
+
+
+def _success(returned: str) -> str:
+    return f"P swap {returned}"
