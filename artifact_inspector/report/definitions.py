@@ -9,7 +9,7 @@ from typing import NamedTuple
 from artifact_inspector.comparison.corpus import Degree
 from artifact_inspector.errors import UsageError
 from artifact_inspector.findings import RULES
-from artifact_inspector.model import Stage
+from artifact_inspector.model import PipelineKind, Stage
 from artifact_inspector.report.phrases import VERDICTS, describe_verdict
 from artifact_inspector.vocabulary.rows import FACTS
 
@@ -19,7 +19,7 @@ class TermDefinition(NamedTuple):
 
     term: str
     kind: str
-    """`finding`, `verdict`, `fact`, `stage` or `degree of change`."""
+    """`finding`, `verdict`, `fact`, `pipeline`, `stage` or `degree of change`."""
     text: str
 
 
@@ -59,15 +59,26 @@ def _define_all() -> Iterator[tuple[set[str], TermDefinition]]:
         names = {fact.key.replace("{step}", step.value) for step in Stage} | {fact.label.strip().lower()}
         names |= {fact.brief.lower()} - {""}
         names |= set() if column is None else {column.name, column.heading.lower()}
+        names |= {name.removesuffix("s") for name in names}
         unit = f", {fact.unit}" if fact.unit else ""
         reading = f": {fact.reading}" if fact.reading else ""
         yield (names, TermDefinition(fact.key, "fact", f"{fact.label.strip()}{unit}{reading} (about {fact.category})"))
+    for kind, text in _PIPELINES.items():
+        yield {kind.value}, TermDefinition(kind.value, "pipeline", text)
     for stage in Stage:
         yield {stage.value}, TermDefinition(stage.value, "stage", f"Made by {stage.producer}.")
     for degree in Degree:
         yield {degree.value}, TermDefinition(degree.value, "degree of change", _DEGREES[degree])
 
 
+_PIPELINES = {
+    PipelineKind.GROUPS: "The loop loads ahead by cp.async into shared memory.",
+    PipelineKind.TENSORS: "The loop loads ahead by TMA into shared memory; an mbarrier reports each tile.",
+    PipelineKind.DIRECT: "The loop loads ahead directly into AMD's shared memory (LDS).",
+    PipelineKind.REGISTERS: "The loop loads ahead into registers, without asynchronous copies. What has arrived waits "
+    "there, or in buffers of shared memory.",
+    PipelineKind.COPIES: "The loop loads ahead by asynchronous copies; the target is unknown.",
+}
 _DEGREES = {
     Degree.IDENTICAL: "Every file that both kernels have is identical, byte for byte.",
     Degree.BENIGN: "Only names, source locations, numbering or the order of constants differ.",

@@ -102,21 +102,16 @@ class _Explanation:
             self.notes += self._distance_remarks(kind, in_flight)
         self.notes += remarks
         return Pipeline(
-            num_stages=self.loop.effective_num_stages,
-            kind=kind,
+            num_stages=self.loop.effective_num_stages, kind=kind,
             overlaps_matrix=any(w.queue is Queue.MATRIX and w.depth for w in self.last.waits),
-            buffers=self._tiles() if counts_waits else None,
-            commits_per_iteration=commits,
-            wait_depth=depth,
-            iterations_in_flight=in_flight,
-            distance=self.region.distance,
+            buffers=self._tiles() if counts_waits else None, commits_per_iteration=commits, wait_depth=depth,
+            iterations_in_flight=in_flight, distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain_line if asynchronous else None,
             trip_count=None if properties is None else properties.trip_count,
             unpipelined_reason=None if cause is None else cause.message,
-            evidence=() if cause is None else cause.evidence,
-            notes=tuple(self.notes),
-        )
+            evidence=() if cause is None else cause.evidence, notes=tuple(self.notes),
+        )  # fmt: skip
 
     def _kind(self) -> PipelineKind | None:
         if self.last.copies:
@@ -200,10 +195,11 @@ class _Explanation:
             if kind is PipelineKind.TENSORS:
                 yield "a barrier phase has no depth, and the position of its copies does not show it"
         elif kind is PipelineKind.REGISTERS:
-            yield (
-                "its loads are waited for in the iteration that issues them: data loaded "
-                f"{iterations} is held in registers, not in flight"
-            )
+            buffers = 0 if tiles is None else max((buffer.tiles for buffer in tiles.buffers), default=0)
+            is_shared = buffers > 1 and self.last.stores
+            place = f"waits in shared memory ({buffers} buffers)" if is_shared else "is held in registers"
+            issue = "its loads are waited for in the iteration that issues them"
+            yield f"{issue}: data loaded {iterations} {place}, not in flight"
         elif in_flight == ahead and tiles is not None and _all_before(tiles.copies, tiles.wait_lines):
             yield "its copies are before the wait, so one more iteration is in flight after it"
         elif in_flight == ahead - 2 and tiles is not None and _all_before(tiles.matrix, tiles.reads):
