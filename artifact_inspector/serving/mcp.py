@@ -49,12 +49,9 @@ def make_server(service: ToolContext) -> Server[Any]:
         return await anyio.to_thread.run_sync(run)
 
     return Server(
-        "inspect-kernel",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
+        "inspect-kernel", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools,
         on_call_tool=call_tool,
-    )
+    )  # fmt: skip
 
 
 def serve(service: ToolContext) -> None:

@@ -104,12 +104,9 @@ def _describe_load(
     code: FunctionCode, region: Region, statement: LoadStatement, levels: dict[int, frozenset[int]]
 ) -> LoopLoad:
     return LoopLoad(
-        code.instructions[statement.index].line,
-        statement.label,
-        statement.chain,
-        levels.get(statement.index, frozenset()),
-        _is_conditional(code, region, statement.index),
-    )
+        code.instructions[statement.index].line, statement.label, statement.chain,
+        levels.get(statement.index, frozenset()), _is_conditional(code, region, statement.index),
+    )  # fmt: skip
 
 
 def _is_conditional(code: FunctionCode, region: Region, index: int) -> bool:

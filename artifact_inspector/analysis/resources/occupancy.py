@@ -139,13 +139,10 @@ def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_r
 def _doubled(multiprocessor: Multiprocessor) -> Multiprocessor:
     """Two compute units as one workgroup processor."""
     return replace(
-        multiprocessor,
-        warps=2 * multiprocessor.warps,
-        blocks=2 * multiprocessor.blocks,
-        barriers=multiprocessor.barriers and 2 * multiprocessor.barriers,
-        partitions=2 * multiprocessor.partitions,
+        multiprocessor, warps=2 * multiprocessor.warps, blocks=2 * multiprocessor.blocks,
+        barriers=multiprocessor.barriers and 2 * multiprocessor.barriers, partitions=2 * multiprocessor.partitions,
         shared=2 * multiprocessor.shared,
-    )
+    )  # fmt: skip
 
 
 def _rounded(number: int, unit: int) -> int:

@@ -244,12 +244,9 @@ def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
     register = dict.fromkeys(moved(basis, 0) for basis in layout.register)
     register.pop(0, None)
     return replace(
-        layout,
-        shape=shape,
-        register=tuple(register),
-        lane=tuple(moved(basis, 0) for basis in layout.lane),
+        layout, shape=shape, register=tuple(register), lane=tuple(moved(basis, 0) for basis in layout.lane),
         warp=tuple(moved(b, 1 << far.index(b) if b in far else 0) for b in layout.warp),
-    )
+    )  # fmt: skip
 
 
 def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: ScratchRules, *, is_used: bool) -> int | None:

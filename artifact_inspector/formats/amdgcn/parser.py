@@ -99,12 +99,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if _CODE_OBJECT in text and _END_OF_METADATA not in text:
         log.report_truncation(text.count("\n") + 1, "the metadata after the code is missing or not closed")
     return log.build_module(
-        stage,
-        parser.functions,
-        target | numbers,
-        lacks="no AMDGCN function",
+        stage, parser.functions, target | numbers, lacks="no AMDGCN function",
         remedy="Compile the kernel again: the file is empty, truncated, or not AMDGCN.",
-    )
+    )  # fmt: skip
 
 
 def _strip_data_sections(text: str) -> str:

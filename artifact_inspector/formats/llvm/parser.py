@@ -86,12 +86,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
         else:
             functions.append(_LlvmBody(header, start + 1, context).parse(lines[start + 1 : stop]))
     return log.build_module(
-        stage,
-        functions,
-        attributes,
-        lacks="the text defines no LLVM function",
+        stage, functions, attributes, lacks="the text defines no LLVM function",
         remedy="Check that the file is complete LLVM IR.",
-    )
+    )  # fmt: skip
 
 
 def _function_lines(text: str) -> Iterator[int]:

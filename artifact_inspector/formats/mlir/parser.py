@@ -88,12 +88,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
         else:
             parser.parse_line(stripped, number)
     module = log.build_module(
-        stage,
-        parser.finish(),
-        header,
-        lacks="no Triton function in this MLIR text",
+        stage, parser.finish(), header, lacks="no Triton function in this MLIR text",
         remedy="The file may be truncated or of another kind.",
-    )
+    )  # fmt: skip
     return replace(module, layouts=parse_layouts(text))
 
 

@@ -66,12 +66,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if local is not None:
         parser.attributes["local"] = str(local)
     return log.build_module(
-        stage,
-        parser.functions,
-        parser.attributes,
-        lacks="no PTX function with a body",
+        stage, parser.functions, parser.attributes, lacks="no PTX function with a body",
         remedy="Compile the kernel again: the file is empty, truncated, or not PTX.",
-    )
+    )  # fmt: skip
 
 
 def _parse_lines(lines: list[str], parser: _PtxParser) -> None:

@@ -82,12 +82,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
     return log.build_module(
-        stage,
-        parser.finish(),
-        attributes,
-        lacks="no SASS instruction",
+        stage, parser.finish(), attributes, lacks="no SASS instruction",
         remedy="Disassemble the cubin again: the file is empty, truncated, or not from nvdisasm or cuobjdump.",
-    )
+    )  # fmt: skip
 
 
 class _SassParser:
