@@ -38,18 +38,23 @@ def count(stage: str, text: str) -> dict[str, int]:
         "sass": (sass_opcodes, SASS),
     }[stage]
     found: Counter[str] = Counter()
-    matrix_loads = 0
+    further: Counter[str] = Counter()
     for opcode, times in Counter(opcodes(text)).items():
         kind = next((kind for kind, pattern in patterns.items() if re.match(pattern, opcode)), None)
         if kind is not None:
             found[kind] += times
-        if re.match(MATRIX_LOAD, opcode):
-            matrix_loads += times
-    # of the shared loads; told where there are any
-    return {kind: found[kind] for kind in KINDS} | ({"ldmatrix": matrix_loads} if matrix_loads else {})
+        further.update({name: times for name, pattern in FURTHER.items() if re.match(pattern, opcode)})
+    return {kind: found[kind] for kind in KINDS} | further
 
 
-MATRIX_LOAD = r"(asm )?ldmatrix\.|llvm\.nvvm\.ldmatrix|LDSM\b"
+_MACHINE_SWAP = r"(global|flat|buffer)_atomic_cmpswap|ATOMG?\.\S*CAS"
+FURTHER = {
+    "ldmatrix": r"(asm )?ldmatrix\.|llvm\.nvvm\.ldmatrix|LDSM\b",
+    "compare_and_swap": rf"tt\.atomic_cas|cmpxchg|(asm )?atom\.\S*\bcas\b|{_MACHINE_SWAP}",
+    "expandable_atomic": r"atomicrmw|(asm )?(atom|red)\.\S*\bb?f16",
+    "compare_and_swap_loop": _MACHINE_SWAP,
+}
+"""Counts of files that have any. No fixture has a lock, so all compare-and-swaps are in loops that compilers made."""
 
 
 # -- TTIR, TTGIR: dialects of Triton -----------------------------------------------------------
