@@ -90,7 +90,7 @@ def find_matrix_work(code: FunctionCode, region: Region, warps: int | None) -> t
             along_path=len(indices) if region.residue is not None else _max_along_path(code, indices),
             issuers=_issuers(kind.matrix, warps),
             lines=(min(instructions[i].line for i in indices), max(instructions[i].line for i in indices)),
-            sources=_sources(instructions[i] for i in indices),
+            sources=tuple(dict.fromkeys(filter(None, (_source(instructions[i]) for i in indices)))),
             tiling=kind.tiling,
             precision=kind.precision,
             exclusive_sources=exclusive_sources.get(kind, ()),
@@ -172,11 +172,6 @@ def _extents(bases: Vectors) -> tuple[int, ...]:
             extents += [1] * (len(vector) - len(extents))
             extents[next((axis for axis, step in enumerate(vector) if step), 0)] *= 2
     return tuple(extents)
-
-
-def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
-    named = (_source(instruction) for instruction in instructions)
-    return tuple(dict.fromkeys(source for source in named if source is not None))
 
 
 def _source(instruction: Instruction) -> str | None:

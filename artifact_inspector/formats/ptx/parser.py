@@ -183,7 +183,9 @@ class _PtxParser:
         match = _HEADER.search(header)
         for key, value in _LIMITS.findall(header):
             self.attributes.setdefault(key, value)
-        self._body = _PtxBody(match[1] if match else "?", self._header_line, _parameter_names(match))
+        parameters = (match[2] or "").split(",") if match else ()
+        names = tuple(text.split()[-1].partition("[")[0] for text in parameters if text.strip())
+        self._body = _PtxBody(match[1] if match else "?", self._header_line, names)
         self.append = self._body.instructions.append
         self._header, self._depth, self.location = [], 1, None
         return brace + 1
@@ -340,12 +342,6 @@ class _PtxBody:
             self.name, self.line, self.location, self.arguments, tuple(self.instructions), blocks,
             inline_asm_lines=self.asm.differing_lines(),
         )  # fmt: skip
-
-
-def _parameter_names(header: re.Match[str] | None) -> tuple[str, ...]:
-    if header is None or not (header[2] or "").strip():
-        return ()
-    return tuple(text.split()[-1].partition("[")[0] for text in header[2].split(",") if text.strip())
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
