@@ -17,7 +17,6 @@ from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.comparison.pair_price import SECTORS, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.compiling.ask.manifest import read_launches_below
-from artifact_inspector.diagnosis.arithmetic_causes import SHARED
 from artifact_inspector.diagnosis.diagnose import microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, bytes_read, model_launch
 from artifact_inspector.errors import InspectorError, UsageError
@@ -197,7 +196,7 @@ def _count_conflicts(model: LaunchModel) -> Counter[str]:
     """Source line → wavefronts beyond the fewest possible ones, of one execution by a warp: of one trip in a loop."""
     conflicts: Counter[str] = Counter()
     executed, counters = model.counters.warps_executed, model.counters
-    steps = [step for step in model.steps if step.kind in SHARED and executed[step.index]]
+    steps = [step for step in model.steps if counters.wavefronts[step.index] and executed[step.index]]
     trips = {step.source_place: executed[step.index] for step in sorted(steps, key=lambda one: executed[one.index])}
     for step in steps:
         excess = counters.wavefronts[step.index] - counters.wavefronts_ideal[step.index]

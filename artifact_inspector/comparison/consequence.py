@@ -8,7 +8,7 @@ from artifact_inspector.comparison.fact_pair import SIDES, FactPair, State
 from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
-from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_facts, kernel_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.names import is_loop_name
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
@@ -27,7 +27,10 @@ EXCHANGES = frozenset(
     for role in (SharedRole.CONVERSION, SharedRole.REDUCTION, SharedRole.SCAN)
 )
 """Shared memory through which warps exchange values, with barriers around it."""
-SHARED_ACCESSES = frozenset({file_facts.shared_loads.key, file_facts.shared_stores.key})
+_SHARED_ACCESSES = (
+    file_facts.shared_loads, file_facts.shared_stores, iteration_facts.shared_loads, iteration_facts.shared_stores,
+    iteration_facts.shared_loads_once, iteration_facts.shared_stores_once,
+)  # fmt: skip
 _COUNTED = COUNTS | {Category.IN_FLIGHT, Category.BARRIERS}
 """Categories of figures that decide nothing by themselves where they change little."""
 
@@ -39,7 +42,7 @@ def consequence_of(fact: FactPair) -> Consequence:
         return row.costs(fact.left, fact.right)
     if row in (finding_facts.findings, finding_facts.findings_on_registers):
         return _worst_rule(fact)
-    if fact.key in EXCHANGES | SHARED_ACCESSES and _is_doubled(fact.left, fact.right):
+    if (fact.key in EXCHANGES or row in _SHARED_ACCESSES) and _is_doubled(fact.left, fact.right):
         return Consequence.EXCHANGE
     return Category(fact.category).consequence
 
@@ -67,7 +70,7 @@ def rank_of(fact: FactPair) -> int:
         return Consequence.OCCUPANCY.rank
     if consequence is Consequence.SPILLS and fact.direction is Sign.BETTER:
         return Consequence.OPERANDS.rank
-    if fact.key in SHARED_ACCESSES:
+    if fact_of(fact.key, fact.region) in _SHARED_ACCESSES:
         return Consequence.OTHER.rank
     is_common = consequence is Consequence.EXCHANGE and fact.state is not State.ONE_SIDED
     return Consequence.ORDER.rank if is_common else consequence.rank
@@ -82,9 +85,11 @@ def is_small_spill(fact: FactPair) -> bool:
 
 
 def is_minor(fact: FactPair) -> bool:
-    """Whether a fact decides nothing by itself: it is free, or a width, count or share changed by at most a tenth."""
+    """Whether a fact decides nothing by itself: it is free, reads operands early, or changed by at most a tenth."""
     if fact.price is not None:
         return abs(fact.price - 1) <= FREE_WITHIN
+    if fact_of(fact.key, fact.region) is iteration_facts.shared_loads_ahead:
+        return True
     left, right = fact.left, fact.right
     if isinstance(left, tuple) and isinstance(right, tuple):
         widths = read_widths(left), read_widths(right)
@@ -118,6 +123,7 @@ def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
         is_minor(fact),
         bool(fact.unknown),
         fact.category == Category.FINDINGS,  # what it is about says more
+        fact_of(fact.key, fact.region) in iteration_facts.ONCE,  # a loop repeats others
         _SIGNS.index(fact.direction),
         fact.category not in SYNCHRONISATION,
         not is_in_loop and bool(fact.region),

@@ -156,15 +156,14 @@ class Change:
             return "" if headline is None else headline.describe(lead)
         conflicts = price.decisive_conflicts
         if conflicts is not None and (headline is None or not _explains(headline.fact.price, price.ratio)):
-            change = f"bank conflicts per warp and trip {conflicts.left:g} → {conflicts.right:g}, at {conflicts.source}"
-            return f"{lead}{change}."
-        amount = price.decisive_work
+            return f"{lead}{conflicts}."
+        cause = price.cause
         if headline is not None and headline.fact.direction is direction:
-            if amount is not None and _is_small(headline, price.ratio) and _explains(amount.ratio, price.ratio):
+            if cause is not None and _is_small(headline, price.ratio) and _explains(cause[1], price.ratio):
                 fact = headline.fact._replace(price=None)
-                headline = headline._replace(fact=fact, phrase=str(amount), source=None, reason="")
+                headline = headline._replace(fact=fact, phrase=cause[0], source=None, reason="")
             return headline.describe(lead, price.ratio)
-        work = "" if amount is None else f": {amount}"
+        work = "" if cause is None else f": {cause[0]}"
         lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{work}"
         if headline is not None:
             if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it

@@ -8,7 +8,7 @@ from artifact_inspector.comparison.consequence import EXCHANGES, consequence_of
 from artifact_inspector.comparison.fact_pair import FactPair, codes_of
 from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
-from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign, Unit, Value
 from artifact_inspector.vocabulary.rows import fact_of
 from artifact_inspector.vocabulary.value_reading import compare_widths, read_matrix, read_matrix_names, read_widths
@@ -178,9 +178,12 @@ def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:
 
 
 def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
-    counts = (file_facts.barriers, file_facts.shared_loads, file_facts.shared_stores)
+    subjects = (file_facts, iteration_facts)
+    counts = [count for of in subjects for count in (of.barriers, of.shared_loads, of.shared_stores)]
     figures = [
-        f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
+        f"{other.title} {value_text(other.left or 0)} → {value_text(other.right or 0)} {other.unit}".removesuffix(
+            Unit.IN_CODE
+        ).rstrip()
         for other in facts
         if fact_of(other.key, other.region) in counts and other.direction is fact.direction
     ]

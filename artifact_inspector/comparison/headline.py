@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,17 +17,17 @@ from artifact_inspector.comparison.consequence import (
 )
 from artifact_inspector.comparison.decisive_phrases import describe_decisive, is_noun, value_text
 from artifact_inspector.comparison.fact_pair import FactPair, codes_of
-from artifact_inspector.comparison.line_changes import count_by_line
+from artifact_inspector.comparison.line_changes import KINDS, count_lines
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.comparison.sign import ENOUGH_WARPS, ON_ACCESS
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Remark, describe_region, find_dots, find_findings
-from artifact_inspector.model import Consequence, EventKind, Resource, Stage
+from artifact_inspector.model import Consequence, Resource, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
@@ -49,13 +48,6 @@ _FINDINGS_OF_FACTS = {
     Consequence.ATOMICS: {"AI027"},
 }
 """Findings whose lines explain a fact of the kernel as a whole."""
-_KINDS = {
-    file_facts.barriers.key: EventKind.BARRIER,
-    region_facts.barriers.key: EventKind.BARRIER,
-    file_facts.shared_loads.key: EventKind.SHARED_LOAD,
-    file_facts.shared_stores.key: EventKind.SHARED_STORE,
-}
-"""Key of a count → the instructions whose lines explain it."""
 _PIPELINES = (Consequence.DRAIN, Consequence.ASYNCHRONY, Consequence.IN_FLIGHT, Consequence.ORDER)
 
 
@@ -143,7 +135,7 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     values = [value for share in shares for value in (share.left, share.right)]
     have_enough = bool(values) and all(isinstance(value, int | float) and value > ENOUGH_WARPS for value in values)
 
-    scratch = (region_facts.scratch_loads, region_facts.scratch_stores)
+    scratch = (iteration_facts.scratch_loads, iteration_facts.scratch_stores)
     has_scratch = any(is_loop_name(fact.region) and fact_of(fact.key, fact.region) in scratch for fact in facts)
 
     def is_cheap(fact: FactPair) -> tuple[bool, bool]:
@@ -276,12 +268,19 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
     """The line and the reason that the worse kernel gives for a fact."""
     consequence = consequence_of(fact)
     names = name_regions(worse)
-    kind = _KINDS.get(fact.key.removeprefix(f"{fact.region}."))
-    if kind is not None:
-        growth = count_by_line(worse, kind)
-        growth.subtract(Counter() if better is None else count_by_line(better, kind))
+    definition = fact_of(fact.key, fact.region)
+    if definition is not None and definition in KINDS:
         file = f"{_file_of(worse)}:"
-        return max(+growth, key=lambda source: (source.startswith(file), growth[source]), default=None), ""
+        sides = [side for side in (worse, better) if side is not None]
+        ids = [{name: region for region, name in name_regions(side).items()}.get(fact.region) for side in sides]
+        if fact.region and None in ids:
+            return None, ""
+        counts = [count_lines(*side, definition) for side in zip(sides, ids, strict=True)]
+        if better is None and len(counts[0]) > 1 and fact.left:
+            return None, ""  # a record has no lines: which of them are new is unknown
+        counts[0].subtract(*counts[1:])
+        growth = +counts[0]
+        return max(growth, key=lambda source: (source.startswith(file), growth[source]), default=None), ""
     if consequence in _PIPELINES:
         for region, pipeline in worse.pipelines.items():
             if pipeline.unpipelined_reason is not None and fact.region in (names.get(region), region):

@@ -9,17 +9,24 @@ from typing import NamedTuple
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import EventKind, Stage
-from artifact_inspector.vocabulary import region_facts
+from artifact_inspector.model.region import RegionKind
+from artifact_inspector.vocabulary import file_facts, iteration_facts
 from artifact_inspector.vocabulary.fact import Fact
 from artifact_inspector.vocabulary.rows import fact_of
 
-_KINDS: dict[str, EventKind] = {
-    region_facts.scratch_loads.key: EventKind.LOCAL_LOAD,
-    region_facts.scratch_stores.key: EventKind.LOCAL_STORE,
-    region_facts.barriers.key: EventKind.BARRIER,
-    region_facts.waits_per_trip.key: EventKind.WAIT,
-    region_facts.conversions_per_trip.key: EventKind.LAYOUT_CONVERSION,
+KINDS = {
+    iteration_facts.scratch_loads: EventKind.LOCAL_LOAD,
+    iteration_facts.scratch_stores: EventKind.LOCAL_STORE,
+    iteration_facts.waits_per_trip: EventKind.WAIT,
+    iteration_facts.conversions_per_trip: EventKind.LAYOUT_CONVERSION,
+    **{of.barriers: EventKind.BARRIER for of in (file_facts, iteration_facts)},
+    **{of.shared_loads: EventKind.SHARED_LOAD for of in (file_facts, iteration_facts)},
+    **{of.shared_stores: EventKind.SHARED_STORE for of in (file_facts, iteration_facts)},
+    iteration_facts.barriers_once: EventKind.BARRIER,
+    iteration_facts.shared_loads_once: EventKind.SHARED_LOAD,
+    iteration_facts.shared_stores_once: EventKind.SHARED_STORE,
 }
+"""Count → the instructions whose lines explain it."""
 
 
 class LineChange(NamedTuple):
@@ -40,38 +47,33 @@ def find_line_changes(pair: Comparison) -> Iterator[LineChange]:
     ids = {region.name: (region.left, region.right) for region in pair.regions}
     for fact in pair.facts:
         definition = fact_of(fact.key, fact.region)
-        if fact.differs and definition is not None and definition.key in _KINDS:
+        if fact.differs and fact.region and definition is not None and definition in KINDS:
             sides = zip((pair.left, pair.right), ids.get(fact.region, (None, None)), strict=True)
-            left, right = (_count(kernel, region, definition) for kernel, region in sides)
+            left, right = (count_lines(kernel, region, definition) for kernel, region in sides)
             for source in sorted({*left, *right}, key=lambda source: (-abs(right[source] - left[source]), source)):
                 if left[source] != right[source]:
                     yield LineChange(fact.key, fact.title, source, left[source], right[source])
 
 
-def count_by_line(kernel: KernelFacts, kind: EventKind) -> Counter[str]:
-    """Source line → instructions of a kind in the code of the last stage, in the order of the text."""
-    works = () if kernel.last is None else kernel.last.work.values()
-    lines = [line for work in works for line in work.code_lines if line.kind == kind.count_name]
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts[str(line.source or "")] += line.instructions
-    del counts[""]
-    return counts
+def count_lines(kernel: KernelFacts, region: str | None, fact: Fact) -> Counter[str]:
+    """Source line → instructions that a fact counts, of one iteration of a loop; empty without locations.
 
-
-def _count(kernel: KernelFacts, region: str | None, fact: Fact) -> Counter[str]:
-    """Source line → instructions of one iteration."""
+    Args:
+        region: id of the region that the fact is of; None for facts of the whole text.
+    """
     counts: Counter[str] = Counter()
-    is_conversion = fact is region_facts.conversions_per_trip
+    is_conversion = fact is iteration_facts.conversions_per_trip
     stage = kernel.stages.get(Stage.TTGIR) if is_conversion else kernel.last
-    facts = None if stage is None or region is None else stage.region(region)
-    work = None if stage is None or region is None else stage.work.get(region)
-    if facts is None or work is None:
+    if stage is None:
         return counts
-    for conversion in work.conversions if is_conversion else ():
-        counts[str(conversion.source or "")] += 1
-    for line in () if is_conversion else work.line_counts:
-        if line.kind == _KINDS[fact.key].count_name:
-            counts[str(line.source or "")] += line.instructions / facts.unroll_factor  # type: ignore[assignment]
-    del counts[""]
+    loops = [stage.work[facts.id] for facts in stage.regions if facts.kind is RegionKind.LOOP]
+    copied = iteration_facts.count_by_line(loops, KINDS[fact]) if fact in iteration_facts.ONCE else Counter()
+    for facts in stage.regions:
+        if region not in (None, facts.id) or (fact in iteration_facts.ONCE and not copied):
+            continue
+        work = stage.work[facts.id]
+        lines = Counter(one.source for one in work.conversions)
+        lines = lines if is_conversion else iteration_facts.count_by_line([work], KINDS[fact])
+        for source in lines.keys() - copied.keys() - {None}:
+            counts[str(source)] += lines[source] / (1 if region is None else facts.unroll_factor)  # type: ignore[assignment]
     return counts

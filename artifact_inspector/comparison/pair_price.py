@@ -42,6 +42,10 @@ class LineConflicts(NamedTuple):
     left: float
     right: float
 
+    def __str__(self) -> str:
+        """`bank conflicts per warp and trip 0 → 4, at matmul.py:82`."""
+        return f"bank conflicts per warp and trip {self.left:g} → {self.right:g}, at {self.source}"
+
 
 class LaunchWork(NamedTuple):
     """What a launch of each kernel does, scaled from the sampled CTAs to the grid."""
@@ -113,13 +117,29 @@ class PairPrice:
     @property
     def decisive_conflicts(self) -> LineConflicts | None:
         """The line whose bank conflicts changed most, if they are in the unit that bounds the slower kernel."""
-        if self.direction in (None, Sign.NEUTRAL):
-            return None
+        bottleneck = self.right_bottleneck if self.direction is Sign.WORSE else self.left_bottleneck
+        return self._changed_conflicts if bottleneck == "lsu" else None
+
+    @property
+    def _changed_conflicts(self) -> LineConflicts | None:
+        """The line whose bank conflicts changed most, if those of all lines change in the direction of the time."""
         is_worse = self.direction is Sign.WORSE
         lines = [line for line in self.bank_conflicts if (line.right > line.left) is is_worse]
-        is_bound = (self.right_bottleneck if is_worse else self.left_bottleneck) == "lsu"
         agrees = (sum(line.right - line.left for line in self.bank_conflicts) > 0) is is_worse
-        return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_bound and agrees else None
+        is_clear = agrees and self.direction not in (None, Sign.NEUTRAL)
+        return max(lines, key=lambda line: abs(line.right - line.left)) if lines and is_clear else None
+
+    @property
+    def cause(self) -> tuple[str, float] | None:
+        """What changed in the simulation in the direction of the time, with its factor.
+
+        The work of the unit that bounds the slower kernel; else bank conflicts, with the factor of all wavefronts.
+        """
+        work, line = self.decisive_work, self._changed_conflicts
+        wavefronts = [one.ratio for one in self.work if one.kind is WorkKind.WAVEFRONTS]
+        if work is None and line is not None and wavefronts:
+            return str(line), wavefronts[0]
+        return None if work is None else (str(work), work.ratio)
 
     @property
     def decisive_work(self) -> LaunchWork | None:

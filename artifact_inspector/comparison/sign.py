@@ -6,7 +6,6 @@ bytes of another tile, a loop that one compiler unrolled. Such differences are n
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,8 +15,8 @@ from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.findings import RULES
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Backend, Consequence, OrderVerdict, PipelineKind, SourceLine, Stage
-from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.model import Backend, Consequence, OrderVerdict, PipelineKind, Stage
+from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, step_of
 from artifact_inspector.vocabulary.options import WARP_COUNT
@@ -25,6 +24,7 @@ from artifact_inspector.vocabulary.rows import Summary, fact_of
 from artifact_inspector.vocabulary.value_reading import (
     MINOR_SHARE,
     compare_widths,
+    find_common_widths,
     read_matrix,
     read_strictest_waits,
     read_verdict,
@@ -53,6 +53,10 @@ _UNRANKED = frozenset(
     {OrderVerdict.UNROLLED, OrderVerdict.GONE, OrderVerdict.NO_LOADS, OrderVerdict.NO_COMPUTE, OrderVerdict.SINGLE}
 )
 """Verdicts of regions without rounds of their own."""
+_DISSOLVED = (OrderVerdict.UNROLLED, OrderVerdict.GONE)
+"""Verdicts of loops whose work is outside of them."""
+OTHER_BODY = 1.5
+"""Factor of all amounts of a body beyond which it has more iterations of the source."""
 
 
 _ON_ORDER = frozenset(rule.code for rule in RULES if rule.consequence in (Consequence.IN_FLIGHT, Consequence.ORDER))
@@ -101,7 +105,7 @@ def sign_facts(
     vendors = _vendor(left), _vendor(right)
     is_one_vendor = vendors[0] == vendors[1]
     weights = {} if is_one_vendor else {
-        key: _find_common(*of_key, are_stores=key == file_facts.store_widths.key)
+        key: find_common_widths(*of_key, are_stores=key == file_facts.store_widths.key)
         for key, of_key in (statements or {}).items()
     }  # fmt: skip
     dots = [side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)]
@@ -113,29 +117,6 @@ def sign_facts(
         are_single_warps=warps == [1, 1], have_dots=all(dots), common=weights,
     )  # fmt: skip
     return tuple(_sign_fact(fact, sides) for fact in facts)
-
-
-def _find_common(
-    left: Sequence[LoadWidth], right: Sequence[LoadWidth], *, are_stores: bool
-) -> tuple[Mapping[int, float], Mapping[int, float]]:
-    """Width → weight of the statements known on both sides: AMD loads scalars by instructions of their own.
-
-    Stores have equal bytes on both sides, since more lanes share them. Lanes may repeat loads, which costs.
-    """
-    sides: list[dict[SourceLine | None, Counter[int]]] = [{}, {}]
-    for statements, counts_by_source in zip((left, right), sides, strict=True):
-        for statement in statements:
-            source = None if statement.width is None else statement.source
-            counts_by_source.setdefault(source, Counter()).update(statement.widths)
-    weights: tuple[dict[int, float], dict[int, float]] = ({}, {})
-    for source in (sides[0].keys() & sides[1].keys()) - {None}:
-        counts = [side[source] for side in sides]
-        sizes = [sum(width * count for width, count in widths.items()) for widths in counts]
-        for widths, size, weight in zip(counts, sizes, weights, strict=True):
-            share = sum(sizes) / size if are_stores and all(sizes) else 1.0
-            for width, instructions in widths.items():
-                weight[width] = weight.get(width, 0.0) + instructions * share
-    return weights
 
 
 def _vendor(summary: Summary) -> object:
@@ -161,6 +142,9 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
             is_clear = sign is _sign_total(sides) and {sign, _sign_barriers(sides)} != {Sign.WORSE, Sign.BETTER}
             sign = sign if is_clear else Sign.NEUTRAL
         return fact._replace(direction=sign)
+    trip = iteration_facts.TRIPS.get(definition.key)
+    if trip is not None and any(key.endswith(f".{trip.key}") for key in (*sides.left, *sides.right)):
+        return fact._replace(direction=Sign.NEUTRAL)  # loops repeat some: copies of a body are no more work
     judge = _JUDGES.get(definition.key)
     sign = _sign_amount(fact, definition.direction, sides) if judge is None else judge(fact, sides, definition)
     return fact._replace(direction=sign)
@@ -173,7 +157,8 @@ def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
         return Sign.NEUTRAL
     left, right = fact.left, fact.right
     if fact.state is State.ONE_SIDED:
-        if fact.category not in _ZERO_IF_ABSENT or not _has_region(fact, sides):
+        is_zero = fact.category in _ZERO_IF_ABSENT or fact_of(fact.key, fact.region) in iteration_facts.TRIPS.values()
+        if not is_zero or not _has_region(fact, sides):
             return Sign.NEUTRAL
         left, right = left or 0, right or 0
     if not isinstance(left, int | float) or not isinstance(right, int | float):
@@ -210,7 +195,7 @@ def _has_region(fact: FactPair, sides: _Sides) -> bool:
         return True
     values = sides.left if fact.left is None else sides.right
     verdict = read_verdict(values.get(f"{fact.region}.verdict.{sides.last_step}"))
-    return verdict is not None and verdict not in (OrderVerdict.UNROLLED, OrderVerdict.GONE)
+    return verdict is not None and verdict not in _DISSOLVED
 
 
 def _sign_verdict(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
@@ -482,6 +467,28 @@ def _sign_shared_accesses(fact: FactPair, sides: _Sides, definition: Fact) -> Si
     return Sign.NEUTRAL if all(moved) and is_traded else sign
 
 
+def _sign_trip(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """An amount of one iteration; neutral where all amounts grow alike: one body has more iterations of the source."""
+    keys = (region_facts.flop.key, iteration_facts.read_bytes.key, iteration_facts.instructions.key)
+    pairs = [sides.value_pair(f"{fact.region}.{key}") for key in keys]
+    ratios = [right / left for left, right in pairs if isinstance(left, int | float) and isinstance(right, int | float)]
+    if len(ratios) > 1 and (min(ratios) >= OTHER_BODY or max(ratios) <= 1 / OTHER_BODY):
+        return Sign.NEUTRAL
+    return _sign_shared_accesses(fact, sides, definition)
+
+
+def _sign_once(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """What runs outside of loops; neutral where a loop, or its work, is outside of loops on one side only."""
+    suffix = f".verdict.{sides.last_step}"
+    loops = [
+        {key for key, value in values.items() if key.endswith(suffix) and read_verdict(value) not in _DISSOLVED}
+        for values in (sides.left, sides.right)
+    ]
+    if fact.state is State.ONE_SIDED or loops[0] != loops[1]:
+        return Sign.NEUTRAL
+    return _sign_shared_accesses(fact, sides, definition)
+
+
 def _sign_instructions(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Only the instructions of the last text run."""
     return _sign_amount(fact, definition.direction, sides) if fact.step == sides.last_step else Sign.NEUTRAL
@@ -495,30 +502,22 @@ def _sign_change(left: float, right: float, direction: Direction) -> Sign:
 
 _Judge = Callable[[FactPair, _Sides, Fact], Sign]
 _JUDGES: dict[str, _Judge] = {
-    region_facts.verdict.key: _sign_verdict,
-    region_facts.waits.key: _sign_waits,
-    region_facts.pipeline_kind.key: _sign_kind,
-    region_facts.pipeline_depth.key: _sign_pipeline,
-    region_facts.pipeline_buffers.key: _sign_pipeline,
-    region_facts.pipeline_iterations.key: _sign_iterations,
-    region_facts.loads_in_flight.key: _sign_loads_in_flight,
-    region_facts.bytes_in_flight.key: _sign_in_flight,
-    region_facts.overlap_percentage.key: _sign_overlap,
-    region_facts.matrix.key: _sign_matrix,
-    region_facts.fused.key: _sign_fused,
-    region_facts.element_accesses.key: _sign_elements,
-    file_facts.matrix_instructions.key: _sign_matrix_count,
-    file_facts.load_widths.key: _sign_widths,
-    file_facts.copy_widths.key: _sign_widths,
-    file_facts.store_widths.key: _sign_widths,
-    file_facts.instructions.key: _sign_instructions,
-    file_facts.shared_loads.key: _sign_shared_accesses,
-    file_facts.shared_stores.key: _sign_shared_accesses,
-    kernel_facts.compute_partitions.key: _sign_partitions,
-    kernel_facts.blocks.key: _sign_blocks,
-    kernel_facts.threads.key: _sign_threads,
-    kernel_facts.occupancy_share.key: _sign_share,
-    finding_facts.findings.key: _sign_codes,
+    region_facts.verdict.key: _sign_verdict, region_facts.waits.key: _sign_waits,
+    region_facts.pipeline_kind.key: _sign_kind, region_facts.pipeline_depth.key: _sign_pipeline,
+    region_facts.pipeline_buffers.key: _sign_pipeline, region_facts.pipeline_iterations.key: _sign_iterations,
+    region_facts.loads_in_flight.key: _sign_loads_in_flight, region_facts.bytes_in_flight.key: _sign_in_flight,
+    region_facts.overlap_percentage.key: _sign_overlap, region_facts.matrix.key: _sign_matrix,
+    region_facts.fused.key: _sign_fused, region_facts.element_accesses.key: _sign_elements,
+    file_facts.matrix_instructions.key: _sign_matrix_count, file_facts.load_widths.key: _sign_widths,
+    file_facts.copy_widths.key: _sign_widths, file_facts.store_widths.key: _sign_widths,
+    file_facts.instructions.key: _sign_instructions, file_facts.shared_loads.key: _sign_shared_accesses,
+    file_facts.shared_stores.key: _sign_shared_accesses, kernel_facts.compute_partitions.key: _sign_partitions,
+    kernel_facts.blocks.key: _sign_blocks, kernel_facts.threads.key: _sign_threads,
+    kernel_facts.occupancy_share.key: _sign_share, finding_facts.findings.key: _sign_codes,
     finding_facts.findings_on_registers.key: _sign_codes,
-}
+}  # fmt: skip
 """Key of a fact whose sign its direction does not decide → what does."""
+_JUDGES |= {
+    **dict.fromkeys((fact.key for fact in iteration_facts.TRIPS.values()), _sign_trip),
+    **dict.fromkeys((fact.key for fact in iteration_facts.ONCE), _sign_once),
+}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.outline import CAS_LOOPS, EXPANDABLE, ROW_LOADS
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
@@ -62,28 +63,17 @@ def _widths(
     return find
 
 
-def _bytes(
-    key: str,
-    label: str,
-    category: Category,
-    by_thread: Callable[[AccessCounts], Sequence[Histogram]],
-    by_block: Callable[[AccessCounts], Histogram],
-) -> Fact:
-    """Bytes that a block moves when each instruction runs once; None where a width is unknown."""
-
-    @file_fact(key, label, Unit.BYTES_PER_BLOCK, category=category, direction=Direction.LESS_IS_BETTER)
-    def find(of: StageSubject) -> int | None:
-        threads, accesses = threads_of(of.kernel), of.stage.accesses
-        per_thread, tiles = [_total(histogram) for histogram in by_thread(accesses)], _total(by_block(accesses))
-        if tiles is None or None in per_thread or (threads is None and any(per_thread)):
-            return None
-        return tiles + sum(size or 0 for size in per_thread) * (threads or 0)
-
-    return find
+def count_read_bytes(kernel: KernelFacts, accesses: AccessCounts) -> int | None:
+    """Bytes that a block reads when each instruction runs once; None where a width is unknown."""
+    return _count_bytes(kernel, (accesses.loads, accesses.copies), accesses.tiles)
 
 
-def _total(histogram: Histogram) -> int | None:
-    return None if None in histogram else sum((width or 0) * count for width, count in histogram.items())
+def _count_bytes(kernel: KernelFacts, per_thread: Sequence[Histogram], per_block: Histogram) -> int | None:
+    if any(None in histogram for histogram in (*per_thread, per_block)):
+        return None
+    *sizes, tiles = (sum((width or 0) * n for width, n in one.items()) for one in (*per_thread, per_block))
+    threads = threads_of(kernel) if any(sizes) else 0
+    return None if threads is None else tiles + sum(sizes) * threads
 
 
 def _count(
@@ -134,12 +124,26 @@ store_widths = _widths(
 tile_store_widths = _widths(
     "tile_stores.widths", "stores of tiles", _TILE_WIDTHS, Category.STORES, lambda of: of.tile_stores
 )
-read_bytes = _bytes(
-    "loads.bytes", "global reads, each once", Category.LOADS, lambda of: (of.loads, of.copies), lambda of: of.tiles
-)
-written_bytes = _bytes(
-    "stores.bytes", "global writes, each once", Category.STORES, lambda of: (of.stores,), lambda of: of.tile_stores
-)
+
+
+@file_fact(
+    "loads.bytes", "global reads, each once", Unit.BYTES_PER_BLOCK, category=Category.LOADS,
+    direction=Direction.LESS_IS_BETTER,
+)  # fmt: skip
+def read_bytes(of: StageSubject) -> int | None:
+    """Bytes that a block reads when each instruction runs once."""
+    return count_read_bytes(of.kernel, of.stage.accesses)
+
+
+@file_fact(
+    "stores.bytes", "global writes, each once", Unit.BYTES_PER_BLOCK, category=Category.STORES,
+    direction=Direction.LESS_IS_BETTER,
+)  # fmt: skip
+def written_bytes(of: StageSubject) -> int | None:
+    """Bytes that a block writes when each instruction runs once."""
+    return _count_bytes(of.kernel, (of.stage.accesses.stores,), of.stage.accesses.tile_stores)
+
+
 barriers = _count(EventKind.BARRIER, "barriers", Category.BARRIERS)
 float_operations = _count(EventKind.FLOAT, "float operations", Category.FLOAT, Direction.NEUTRAL)
 matrix_instructions = _count(

@@ -22,7 +22,7 @@ def threads_of(kernel: KernelFacts) -> int | None:
     return None if warps is None or target is None or kernel.partitions else warps * target.warp_size
 
 
-def _no_consequence(_left: Value, _right: Value) -> Consequence:
+def no_consequence(_left: Value, _right: Value) -> Consequence:
     """For facts that restate the blocks that fit."""
     return Consequence.OTHER
 
@@ -118,7 +118,7 @@ def warps(of: Subject) -> int | None:
 
 @kernel_fact(
     "occupancy.threads", "threads that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
-    direction=Direction.MORE_IS_BETTER, costs=_no_consequence,
+    direction=Direction.MORE_IS_BETTER, costs=no_consequence,
 )  # fmt: skip
 def threads(of: Subject) -> int | Absent | None:
     """Threads that fit on one multiprocessor."""
@@ -140,7 +140,7 @@ def occupancy_share(of: Subject) -> float | Absent | None:
     return None if occupancy.ratio is None else round(100 * occupancy.ratio, 1)
 
 
-@kernel_fact("occupancy.limit", "limited by", category=Category.OCCUPANCY, costs=_no_consequence)
+@kernel_fact("occupancy.limit", "limited by", category=Category.OCCUPANCY, costs=no_consequence)
 def occupancy_limit(of: Subject) -> tuple[str, ...] | Absent | None:
     """Resources that limit the blocks that fit."""
     occupancy = of.kernel.occupancy

@@ -20,7 +20,6 @@ from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Direction,
-    Fact,
     FactColumn,
     RegionSubject,
     Unit,
@@ -171,7 +170,7 @@ def matrix(of: RegionSubject) -> tuple[str, ...] | Absent:
         plural = "s" if work.issuers != 1 else ""
         by = "" if op is None or work.issuers is None else f" by {work.issuers} {op.issuer}{plural}"
         counts[work.op if op is None else f"{op.op} {op.shape} ({op.types}){by}"] += work.count
-    descriptions = tuple(f"{_per_iteration(of, count):g} × {op}" for op, count in counts.items())
+    descriptions = tuple(f"{per_iteration(of, count):g} × {op}" for op, count in counts.items())
     return descriptions or Absent.ABSENT
 
 
@@ -183,7 +182,7 @@ def matrix_count(of: RegionSubject) -> int | float | Absent:
     """Matrix instructions of one iteration of the source."""
     if of.work is None or _is_peeled(of):
         return Absent.ABSENT
-    return _per_iteration(of, of.region.matrix)
+    return per_iteration(of, of.region.matrix)
 
 
 @region_fact("mma.flop", "FLOP", Unit.PER_BLOCK_AND_ITERATION, category=Category.MMA)
@@ -192,7 +191,7 @@ def flop(of: RegionSubject) -> int | float | Absent | None:
     flops = [work.flop for work in _matrix_work(of)]
     if not flops:
         return Absent.ABSENT
-    return None if None in flops else _per_iteration(of, sum(flop or 0 for flop in flops))
+    return None if None in flops else per_iteration(of, sum(flop or 0 for flop in flops))
 
 
 def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
@@ -202,13 +201,9 @@ def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
 
 
 @region_fact(
-    "mma.elements",
-    "shared accesses of single elements",
-    Unit.PER_ITERATION,
-    category=Category.MMA,
-    direction=Direction.LESS_IS_BETTER,
-    costs=_by_element,
-)
+    "mma.elements", "shared accesses of single elements", Unit.PER_ITERATION, category=Category.MMA,
+    direction=Direction.LESS_IS_BETTER, costs=_by_element,
+)  # fmt: skip
 def element_accesses(of: RegionSubject) -> int | float | Absent:
     """Instructions that move 2 bytes or less of shared memory per lane, in a region with matrix instructions.
 
@@ -217,7 +212,7 @@ def element_accesses(of: RegionSubject) -> int | float | Absent:
     if not _matrix_work(of) or of.work is None or of.work.element_accesses is None:
         return Absent.ABSENT
     loads = sum(count for width, count in of.work.accesses.loads.items() if width is not None and width <= 2)
-    return _per_iteration(of, max(0, of.work.element_accesses - loads)) or Absent.ABSENT
+    return per_iteration(of, max(0, of.work.element_accesses - loads)) or Absent.ABSENT
 
 
 def _is_peeled(of: RegionSubject) -> bool:
@@ -229,7 +224,7 @@ def _is_peeled(of: RegionSubject) -> bool:
     return (work is None or not work.matrix) and first.has_matrix
 
 
-def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
+def per_iteration(of: RegionSubject, count: int | float) -> int | float:
     """Of one iteration of the source, for a loop whose body the compiler copied."""
     value = Fraction(count) / of.region.unroll_factor
     return int(value) if value.denominator == 1 else float(value)
@@ -337,44 +332,7 @@ def copies(of: RegionSubject) -> int | float | Absent:
     """Asynchronous copies to shared memory of one iteration."""
     if of.region.kind is not RegionKind.LOOP:
         return Absent.ABSENT
-    return _per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
-
-
-def _count_per_trip(
-    kind: EventKind, label: str, category: Category, direction: Direction = Direction.LESS_IS_BETTER, key: str = ""
-) -> Fact:
-    """The instructions of a kind in one iteration of a loop."""
-
-    @region_fact(
-        f"trip.{key or label.replace(' ', '_')}", label, Unit.PER_ITERATION, category=category, direction=direction
-    )
-    def find(of: RegionSubject) -> int | float | Absent:
-        if of.work is None or of.region.kind is not RegionKind.LOOP:
-            return Absent.ABSENT
-        return _per_iteration(of, of.region.count(kind)) or Absent.ABSENT
-
-    return find
-
-
-scratch_loads = _count_per_trip(EventKind.LOCAL_LOAD, "scratch loads", Category.SPILLS)
-scratch_stores = _count_per_trip(EventKind.LOCAL_STORE, "scratch stores", Category.SPILLS)
-barriers = _count_per_trip(EventKind.BARRIER, "barriers", Category.BARRIERS)
-waits_per_trip = _count_per_trip(EventKind.WAIT, "waits", Category.INSTRUCTIONS, Direction.NEUTRAL, "wait_count")
-
-
-@region_fact(
-    "trip.conversions",
-    "layout conversions",
-    Unit.PER_ITERATION,
-    category=Category.CONVERSIONS,
-    direction=Direction.LESS_IS_BETTER,
-    step="ttgir",
-)
-def conversions_per_trip(of: RegionSubject) -> int | Absent:
-    """Layout conversions of one iteration, in TTGIR."""
-    ttgir = of.kernel.stages.get(Stage.TTGIR)
-    work = None if ttgir is None or of.region.kind is not RegionKind.LOOP else ttgir.work.get(of.region.id)
-    return Absent.ABSENT if work is None else len(work.conversions) or Absent.ABSENT
+    return per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
 
 
 def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None]) -> Property | Absent:

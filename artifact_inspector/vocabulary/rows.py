@@ -14,7 +14,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.model.version import TritonVersion
-from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
@@ -35,7 +35,9 @@ CATEGORIES = tuple(Category)
 """Categories of rows, the most important first."""
 
 FACTS: tuple[Fact, ...] = tuple(
-    fact for module in (kernel_facts, file_facts, region_facts, finding_facts) for fact in facts_in(module)
+    fact
+    for module in (kernel_facts, file_facts, region_facts, iteration_facts, finding_facts)
+    for fact in facts_in(module)
 )
 """Every fact, in the order of reports."""
 
@@ -78,15 +80,12 @@ def summarise(
     """
     artifact, program = kernel.artifact, kernel.program
     return Summary(
-        name=artifact.display_name,
-        target=None if artifact.target is None else str(artifact.target),
-        triton=artifact.triton_version,
-        signature=None if program is None else program.signature,
-        tiles=None if program is None else program.tiles,
-        options=read_options(artifact.metadata),
+        name=artifact.display_name, target=None if artifact.target is None else str(artifact.target),
+        triton=artifact.triton_version, signature=None if program is None else program.signature,
+        tiles=None if program is None else program.tiles, options=read_options(artifact.metadata),
         steps=tuple(step_of(stage) for stage in kernel.stages),
         rows=tuple(_rows(kernel, name_regions(kernel) if names is None else names, FACTS if facts is None else facts)),
-    )
+    )  # fmt: skip
 
 
 def story_facts(kernel: KernelFacts, region: str | None = None) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.model import MatrixUnit, OrderVerdict
+from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.model import MatrixUnit, OrderVerdict, SourceLine
 from artifact_inspector.vocabulary.fact import Value
 
 MINOR_SHARE = 0.1
@@ -66,6 +67,29 @@ def compare_widths(left: Mapping[int, float], right: Mapping[int, float]) -> tup
     if is_clear and abs(new - old) <= MINOR_SHARE * max(old, new):
         return sizes[0] / counts[0], sizes[1] / counts[1]
     return old, new
+
+
+def find_common_widths(
+    left: Sequence[LoadWidth], right: Sequence[LoadWidth], *, are_stores: bool
+) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """Width → weight of the statements known on both sides: AMD loads scalars by instructions of their own.
+
+    Stores have equal bytes on both sides, since more lanes share them. Lanes may repeat loads, which costs.
+    """
+    sides: list[dict[SourceLine | None, Counter[int]]] = [{}, {}]
+    for statements, counts_by_source in zip((left, right), sides, strict=True):
+        for statement in statements:
+            source = None if statement.width is None else statement.source
+            counts_by_source.setdefault(source, Counter()).update(statement.widths)
+    weights: tuple[dict[int, float], dict[int, float]] = ({}, {})
+    for source in (sides[0].keys() & sides[1].keys()) - {None}:
+        counts = [side[source] for side in sides]
+        sizes = [sum(width * count for width, count in widths.items()) for widths in counts]
+        for widths, size, weight in zip(counts, sizes, weights, strict=True):
+            share = sum(sizes) / size if are_stores and all(sizes) else 1.0
+            for width, instructions in widths.items():
+                weight[width] = weight.get(width, 0.0) + instructions * share
+    return weights
 
 
 def read_strictest_waits(value: Value) -> dict[str, int]:

@@ -98,7 +98,7 @@ def test_a_release_that_reduces_across_warps_is_worse_by_that(tmp_path: Path) ->
     assert change.headline is not None
     assert change.headline.fact.key == "shared.reduction across warps"
     assert change.headline.sentence.startswith(
-        "Worse: new reduction across warps: 0 → 2048 B of shared memory, barriers 5 → 9"
+        "Worse: new reduction across warps: 0 → 2048 B of shared memory, barriers 5 → 7 per iteration"
     )
     assert (change.headline.source, change.first_difference) == ("colmax.py:9", "ttgir")
 

@@ -305,3 +305,40 @@ def test_an_unrolled_loop_without_copies_in_its_kernel_has_lost_them(
     left = Kernel({**PIPELINED, "loop1.pipeline.kind": kind, "copies.widths": ("16 ×8",)})
     right = Kernel({"loop1.verdict.assembly": verdict, "copies.widths": copies}, target=MI300X)
     assert sign_of("loop1.pipeline.kind", left, right) is expected
+
+
+COUNTS = {"count.barrier": 8, "loop1.trip.barriers": 2, "straight.once.barriers": 4}
+
+
+@pytest.mark.parametrize(
+    ("changed", "key", "expected"),
+    [
+        ({"count.barrier": 12}, "count.barrier", Sign.NEUTRAL),  # a copy of the body
+        ({"count.barrier": 9, "loop1.trip.barriers": 3}, "loop1.trip.barriers", Sign.WORSE),
+        ({"count.barrier": 9, "loop1.trip.barriers": 1}, "loop1.trip.barriers", Sign.BETTER),
+        ({"count.barrier": 10, "straight.once.barriers": 6}, "straight.once.barriers", Sign.WORSE),
+    ],
+)
+def test_counts_of_a_loop_are_compared_per_iteration(changed: dict[str, Value], key: str, expected: Sign) -> None:
+    assert sign_of(key, Kernel(COUNTS | PIPELINED), Kernel(COUNTS | PIPELINED | changed)) is expected
+
+
+def test_a_loop_without_an_amount_has_none_of_it() -> None:
+    assert one("loop1.trip.shared_loads", None, 4, **PIPELINED) is Sign.WORSE
+
+
+def test_a_body_of_more_iterations_than_are_known_has_no_direction() -> None:
+    amounts: list[dict[str, Value]] = [
+        {"loop1.trip.read_bytes": 1024 * n, "loop1.trip.instructions": 30 * n, "loop1.trip.barriers": 2 * n}
+        for n in (1, 2)
+    ]
+    left, right = (Kernel(PIPELINED | one) for one in amounts)
+    assert sign_of("loop1.trip.barriers", left, right) is Sign.NEUTRAL
+
+
+def test_code_outside_of_loops_does_not_compare_with_an_unrolled_loop() -> None:
+    left, right = (
+        Kernel(COUNTS | PIPELINED),
+        Kernel({"straight.once.barriers": 9, "loop1.verdict.assembly": "unrolled"}),
+    )
+    assert sign_of("straight.once.barriers", left, right) is Sign.NEUTRAL
