@@ -106,17 +106,8 @@ rate predicts within 6 % in the median (docs/lab/time.md)."""
 TIMING = TimingParameters()
 
 BOUNDS = {
-    "dram": "device memory",
-    "l2": "L2",
-    "fabric": "L2",
-    "lsu": "shared memory and L1",
-    "tensor": "tensor cores",
-    "fma": "multiply-adds",
-    "alu": "integer arithmetic",
-    "xu": "special functions",
-    "double": "double precision",
-    "issue": "instruction issue",
-    "launch": "starting CTAs",
-    "path": "latency",
-}
+    "dram": "device memory", "l2": "L2", "fabric": "L2", "lsu": "shared memory and L1", "tensor": "tensor cores",
+    "fma": "multiply-adds", "alu": "integer arithmetic", "xu": "special functions", "double": "double precision",
+    "issue": "instruction issue", "launch": "starting CTAs", "path": "latency",
+}  # fmt: skip
 """What bounds a launch: the unit or the path of a CTA → words."""

@@ -128,18 +128,12 @@ def fact_rows(kernel: KernelFacts, cache: str, label: str | None = None) -> Iter
     """The row of a kernel, with the facts of its main region, and those of its regions at each stage."""
     artifact, last = kernel.artifact, kernel.last
     identity: dict[str, Any] = {
-        "cache": cache,
-        "label": label,
-        "kernel": artifact.display_name,
-        "hash": artifact.hash,
-        "target": None if artifact.target is None else artifact.target.arch,
-        "triton_version": artifact.triton_version,
-        "directory": artifact.directory,
-        "num_warps": artifact.num_warps,
-        "num_stages": artifact.num_stages,
+        "cache": cache, "label": label, "kernel": artifact.display_name, "hash": artifact.hash,
+        "target": None if artifact.target is None else artifact.target.arch, "triton_version": artifact.triton_version,
+        "directory": artifact.directory, "num_warps": artifact.num_warps, "num_stages": artifact.num_stages,
         "constants": json.dumps(dict(artifact.constants), sort_keys=True, default=str) if artifact.constants else None,
         "state": artifact.state,
-    }
+    }  # fmt: skip
     identity |= _values(Subject(kernel), Of.KERNEL)
     main = kernel.principal_region
     yield _row(
@@ -153,18 +147,11 @@ def fact_rows(kernel: KernelFacts, cache: str, label: str | None = None) -> Iter
     for facts in kernel.stages.values():
         for region in facts.regions:
             yield _row(
-                RowKind.REGION,
-                identity,
-                **_stage_values(kernel, facts),
-                **_region_values(kernel, facts, region),
-                is_main=region.id == kernel.principal,
-                is_in_program=region.is_in_program,
-                depth=region.depth,
-                first_line=region.lines[0],
-                last_line=region.lines[1],
-                rounds=len(region.rounds),
+                RowKind.REGION, identity, **_stage_values(kernel, facts), **_region_values(kernel, facts, region),
+                is_main=region.id == kernel.principal, is_in_program=region.is_in_program, depth=region.depth,
+                first_line=region.lines[0], last_line=region.lines[1], rounds=len(region.rounds),
                 unroll_factor=region.unroll_factor,
-            )
+            )  # fmt: skip
 
 
 def launch_row(launch: Mapping[str, Any], cache: str, label: str | None = None) -> dict[str, Cell]:

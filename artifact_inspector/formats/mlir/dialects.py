@@ -38,15 +38,9 @@ VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _NUMBER = re.compile(r"(?:num|pendings|num_inst|num_groups|num_ops|numOps|num_loads|count) = (\d+)")
 # By a word of the opcode; the first match counts.
 _WAIT_QUEUES = {
-    "store": Queue.STORES,
-    "bulk": Queue.STORES,
-    "tdm": Queue.TENSORS,
-    "dot_wait": Queue.MATRIX,
-    "amdg.async_wait": Queue.COPIES,
-    "async_wait": Queue.GROUP,
-    "waitcnt": Queue.LOADS,
-    "memory_counter": Queue.LOADS,
-}
+    "store": Queue.STORES, "bulk": Queue.STORES, "tdm": Queue.TENSORS, "dot_wait": Queue.MATRIX,
+    "amdg.async_wait": Queue.COPIES, "async_wait": Queue.GROUP, "waitcnt": Queue.LOADS, "memory_counter": Queue.LOADS,
+}  # fmt: skip
 _TILE_FIRST = frozenset(("load", "store", "atomic_rmw", "atomic_cas"))
 # Until 2.3 the printer writes the numbers of these enumerations (TritonAttrDefs.td).
 _CACHE_MODIFIERS = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")

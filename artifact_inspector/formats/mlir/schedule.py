@@ -63,19 +63,13 @@ def _remainder(a: int, b: int) -> int | None:
 
 
 _ARITHMETIC: dict[str, Callable[[int, int], int | None]] = {
-    "addi": lambda a, b: a + b,
-    "subi": lambda a, b: a - b,
-    "muli": lambda a, b: a * b,
-    **dict.fromkeys(("divsi", "divui"), _divide),
-    **dict.fromkeys(("remsi", "remui"), _remainder),
-    "andi": lambda a, b: a & b,
-    "ori": lambda a, b: a | b,
-    "xori": lambda a, b: a ^ b,
+    "addi": lambda a, b: a + b, "subi": lambda a, b: a - b, "muli": lambda a, b: a * b,
+    **dict.fromkeys(("divsi", "divui"), _divide), **dict.fromkeys(("remsi", "remui"), _remainder),
+    "andi": lambda a, b: a & b, "ori": lambda a, b: a | b, "xori": lambda a, b: a ^ b,
     "shli": lambda a, b: a << b if 0 <= b < 64 else None,
     **dict.fromkeys(("shrsi", "shrui"), lambda a, b: a >> b if 0 <= b < 64 else None),
-    **dict.fromkeys(("maxsi", "maxui"), max),
-    **dict.fromkeys(("minsi", "minui"), min),
-}
+    **dict.fromkeys(("maxsi", "maxui"), max), **dict.fromkeys(("minsi", "minui"), min),
+}  # fmt: skip
 _SAME = frozenset({"extsi", "extui", "trunci", "index_cast", "index_castui"})
 
 

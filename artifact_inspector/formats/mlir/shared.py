@@ -15,22 +15,13 @@ from artifact_inspector.model.shared import LaunchParameters, SharedRole, Shared
 from artifact_inspector.model.text import split_list
 
 _ROLES = {
-    "local_alloc": SharedRole.ALLOCATION,
-    "alloc_tensor": SharedRole.ALLOCATION,
-    "alloc_mbarrier": SharedRole.ALLOCATION,
-    "convert_layout": SharedRole.CONVERSION,
-    "reduce": SharedRole.REDUCTION,
-    "scan": SharedRole.SCAN,
-    "histogram": SharedRole.HISTOGRAM,
-    "gather": SharedRole.GATHER,
-    "tensormap_create": SharedRole.TENSOR_MAP,
-    "call": SharedRole.CALL,
-    "warp_specialize": SharedRole.PARTITIONS,
-    "init_barrier": SharedRole.BARRIER,
-    "async_tma_store": SharedRole.STAGED_STORE,
-    "trans": SharedRole.VIEW,
+    "local_alloc": SharedRole.ALLOCATION, "alloc_tensor": SharedRole.ALLOCATION,
+    "alloc_mbarrier": SharedRole.ALLOCATION, "convert_layout": SharedRole.CONVERSION, "reduce": SharedRole.REDUCTION,
+    "scan": SharedRole.SCAN, "histogram": SharedRole.HISTOGRAM, "gather": SharedRole.GATHER,
+    "tensormap_create": SharedRole.TENSOR_MAP, "call": SharedRole.CALL, "warp_specialize": SharedRole.PARTITIONS,
+    "init_barrier": SharedRole.BARRIER, "async_tma_store": SharedRole.STAGED_STORE, "trans": SharedRole.VIEW,
     "select": SharedRole.VIEW,
-}
+}  # fmt: skip
 _BUFFERS = ("memdesc_index", "memdesc_subview", "extract_slice", "insert_slice_async")
 _VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|reinterpret|select$|poison")
 _PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
@@ -62,14 +53,9 @@ def _role(opcode: str) -> SharedRole:
 
 
 _ROLES_WITH_ATTRIBUTES = (
-    SharedRole.ALLOCATION,
-    SharedRole.REDUCTION,
-    SharedRole.SCAN,
-    SharedRole.ATOMIC,
-    SharedRole.CALL,
-    SharedRole.PARTITIONS,
-    SharedRole.MATRIX_BARRIER,
-)
+    SharedRole.ALLOCATION, SharedRole.REDUCTION, SharedRole.SCAN, SharedRole.ATOMIC, SharedRole.CALL,
+    SharedRole.PARTITIONS, SharedRole.MATRIX_BARRIER,
+)  # fmt: skip
 """Roles whose operations have more attributes than the role."""
 _PLAIN_USES = {role: SharedUse(role) for role in SharedRole if role not in _ROLES_WITH_ATTRIBUTES}
 
