@@ -297,7 +297,7 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
         access = _find_narrowed(fact, worse)
         if access is not None:
             return str(access.source), next((str(cause.reason) for cause in access.causes), "")
-    is_finding = fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers)
+    is_finding = definition in (finding_facts.findings, finding_facts.findings_on_registers)
     codes = set() if fact.region else _FINDINGS_OF_FACTS.get(consequence, set())
     codes = set(codes_of(fact.left) ^ codes_of(fact.right)) if is_finding else codes
     remark = next((finding.remark for finding in find_findings(worse) if finding.code in codes), None)
@@ -347,7 +347,8 @@ def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
 
 def _describe_first_count(fact: FactPair, kernels: ComparedKernels) -> str:
     """From which later stage on a count of the file differs, as `, barriers from LLIR on`."""
-    kind = None if fact.region else _KINDS.get(fact.key)
+    definition = fact_of(fact.key, fact.region)
+    kind = None if fact.region or definition is None else KINDS.get(definition)
     for stage in Stage:
         sides = [None if side is None else side.stages.get(stage) for side in (kernels.left, kernels.right)]
         counts = [None if side is None or kind is None else side.counts[kind.count_name] for side in sides]

@@ -55,20 +55,11 @@ NUMBERED_FILLS = ("load", "float", "matrix", "shared", "barrier", "wait", "store
 """Fills for numbered items; neighbours differ most, and each shows its number."""
 
 FAMILY_OF = {
-    EventKind.GLOBAL_LOAD: "load",
-    EventKind.ASYNC_COPY: "load",
-    EventKind.COMMIT: "other",
-    EventKind.WAIT: "wait",
-    EventKind.SHARED_LOAD: "shared",
-    EventKind.SHARED_STORE: "shared",
-    EventKind.MATRIX: "matrix",
-    EventKind.FLOAT: "float",
-    EventKind.BARRIER: "barrier",
-    EventKind.LAYOUT_CONVERSION: "barrier",
-    EventKind.SCHEDULE_HINT: "other",
-    EventKind.GLOBAL_STORE: "store",
-    EventKind.ATOMIC: "store",
-}
+    EventKind.GLOBAL_LOAD: "load", EventKind.ASYNC_COPY: "load", EventKind.COMMIT: "other", EventKind.WAIT: "wait",
+    EventKind.SHARED_LOAD: "shared", EventKind.SHARED_STORE: "shared", EventKind.MATRIX: "matrix",
+    EventKind.FLOAT: "float", EventKind.BARRIER: "barrier", EventKind.LAYOUT_CONVERSION: "barrier",
+    EventKind.SCHEDULE_HINT: "other", EventKind.GLOBAL_STORE: "store", EventKind.ATOMIC: "store",
+}  # fmt: skip
 """The family of each event kind; letters distinguish its members."""
 
 SIZE = 11

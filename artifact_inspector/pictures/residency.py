@@ -13,14 +13,10 @@ MIN_BUSY_SHARE = 0.02
 STRIP = 24
 
 ACTIVITY_STYLES = {
-    Activity.LOADS: ("L", "load"),
-    Activity.MATRIX: ("M", "matrix"),
-    Activity.ARITHMETIC: ("F", "float"),
-    Activity.SHARED: ("s", "shared"),
-    Activity.ISSUE: ("i", "other"),
-    Activity.MEMORY: ("W", "wait"),
+    Activity.LOADS: ("L", "load"), Activity.MATRIX: ("M", "matrix"), Activity.ARITHMETIC: ("F", "float"),
+    Activity.SHARED: ("s", "shared"), Activity.ISSUE: ("i", "other"), Activity.MEMORY: ("W", "wait"),
     Activity.BARRIER: ("B", "barrier"),
-}
+}  # fmt: skip
 """Letter and colour family of each activity; waits are thin bars."""
 
 

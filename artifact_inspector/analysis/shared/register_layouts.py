@@ -308,13 +308,9 @@ def _linear(encoding: Encoding, shape: tuple[int, ...], _: int) -> _LayoutPatter
 
 
 _READERS: dict[LayoutKind, Callable[[Encoding, tuple[int, ...], int], _LayoutPattern | None]] = {
-    LayoutKind.BLOCKED: _blocked,
-    LayoutKind.LINEAR: _linear,
-    LayoutKind.DOT_OPERAND: _operand,
-    LayoutKind.MMA: _mma,
-    LayoutKind.MFMA: _mfma,
-    LayoutKind.WMMA: _wmma,
-}
+    LayoutKind.BLOCKED: _blocked, LayoutKind.LINEAR: _linear, LayoutKind.DOT_OPERAND: _operand, LayoutKind.MMA: _mma,
+    LayoutKind.MFMA: _mfma, LayoutKind.WMMA: _wmma,
+}  # fmt: skip
 """Kind → function from a layout, the shape of its tensor and the lanes of a warp to its pattern."""
 
 

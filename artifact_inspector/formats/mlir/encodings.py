@@ -24,21 +24,12 @@ _MAX_NESTING = 16
 """Maximum nesting of layouts; a tensor does not have more axes to slice."""
 
 _KINDS = {
-    "blocked": LayoutKind.BLOCKED,
-    "linear": LayoutKind.LINEAR,
-    "slice": LayoutKind.SLICE,
-    "dot_op": LayoutKind.DOT_OPERAND,
-    "mma": LayoutKind.MMA,
-    "nvidia_mma": LayoutKind.MMA,
-    "amd_mfma": LayoutKind.MFMA,
-    "amd_wmma": LayoutKind.WMMA,
-    "tensor_memory_encoding": LayoutKind.TENSOR_MEMORY,
-    "shared": LayoutKind.SHARED,
-    "swizzled_shared": LayoutKind.SHARED,
-    "nvmma_shared": LayoutKind.SHARED,
-    "padded_shared": LayoutKind.PADDED_SHARED,
+    "blocked": LayoutKind.BLOCKED, "linear": LayoutKind.LINEAR, "slice": LayoutKind.SLICE,
+    "dot_op": LayoutKind.DOT_OPERAND, "mma": LayoutKind.MMA, "nvidia_mma": LayoutKind.MMA, "amd_mfma": LayoutKind.MFMA,
+    "amd_wmma": LayoutKind.WMMA, "tensor_memory_encoding": LayoutKind.TENSOR_MEMORY, "shared": LayoutKind.SHARED,
+    "swizzled_shared": LayoutKind.SHARED, "nvmma_shared": LayoutKind.SHARED, "padded_shared": LayoutKind.PADDED_SHARED,
     "amd_rotating_shared": LayoutKind.SHARED,
-}
+}  # fmt: skip
 _NAMED_BY_TRITON = frozenset({LayoutKind.OTHER, LayoutKind.TENSOR_MEMORY})
 """Kinds displayed with Triton's own name."""
 
