@@ -37,7 +37,8 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
         CacheError, ValueError, LookupError, struct.error: they cannot be merged.
     """
     body, symbols, lines, relocations = bytearray(cubins[0][:HEADER_BYTES]), bytearray(_SYMBOL.size), bytearray(), b""
-    tables, code = [(0,) * 10] * _TABLES, []
+    tables: list[tuple[int, ...]] = [(0,) * 10] * _TABLES
+    code: list[tuple[int, ...]] = []
     for number, cubin in enumerate(cubins):
         base, sections, suffix = len(body), read_sections(cubin, "cubin", _MACHINE), f"__merged_{number}__\0".encode()
         body += cubin
@@ -75,7 +76,7 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
         ((body, 0, 0), (symbols, 1, len(symbols) // _SYMBOL.size), (lines, 0, 0), (relocations, 2, 3)), 1
     ):
         offset = 0 if content is body else len(body)
-        body += b"" if content is body else content
+        body += b"" if content is body else bytes(content)
         tables[at] = (*tables[at][:3], 0, offset, len(content), link, info, *tables[at][8:])
     struct.pack_into("<QQ", body, 0x20, 0, len(body))
     struct.pack_into("<4xHHHH", body, 0x34, 0, _SECTION.size, _TABLES + len(code), 1)
