@@ -158,9 +158,8 @@ def _find_overlap(model: LaunchModel) -> float | None:
 
 def _compare_work(old: LaunchModel, new: LaunchModel) -> tuple[LaunchWork, ...]:
     counts = [_count_work(model) for model in (old, new)]
-    if old.is_amd is not new.is_amd:  # warps of other sizes
-        for count in counts:
-            del count[WorkKind.WAVEFRONTS, ""], count[WorkKind.INSTRUCTIONS, ""]
+    if old.is_amd is not new.is_amd:  # warps and units of memory of other sizes
+        counts = [Counter({key: n for key, n in count.items() if key[0] is WorkKind.DEVICE_READS}) for count in counts]
     rows = [
         LaunchWork(kind, f"{kind} {tensor}".rstrip(), *(side[kind, tensor] for side in counts))
         for kind, tensor in dict.fromkeys(chain(*counts))

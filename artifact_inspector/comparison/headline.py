@@ -31,7 +31,7 @@ from artifact_inspector.vocabulary import file_facts, finding_facts, iteration_f
 from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name, name_regions, step_of
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS
-from artifact_inspector.vocabulary.rows import fact_of
+from artifact_inspector.vocabulary.rows import fact_of, figure_of
 from artifact_inspector.vocabulary.value_reading import MINOR_SHARE, read_matrix, read_widths
 
 _FIRST_DIFFERENCE = "instructions differ from "
@@ -134,6 +134,7 @@ def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple
     shares = [fact for fact in facts if fact_of(fact.key, fact.region) is kernel_facts.occupancy_share]
     values = [value for share in shares for value in (share.left, share.right)]
     have_enough = bool(values) and all(isinstance(value, int | float) and value > ENOUGH_WARPS for value in values)
+    have_enough = have_enough and not _has_other_bytes(facts, kernels.right)
 
     scratch = (iteration_facts.scratch_loads, iteration_facts.scratch_stores)
     has_scratch = any(is_loop_name(fact.region) and fact_of(fact.key, fact.region) in scratch for fact in facts)
@@ -165,6 +166,14 @@ def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
     }
     largest = max(factors, key=factors.__getitem__) if facts and id(facts[0]) in factors else None
     return lambda fact: largest is not None and id(fact) != largest
+
+
+def _has_other_bytes(facts: Sequence[FactPair], kernel: KernelFacts) -> bool:
+    """Whether another number of blocks, with as many bytes in flight each, has other bytes in flight together."""
+    definitions = {fact_of(fact.key, fact.region): fact for fact in facts}
+    blocks, each = definitions.get(kernel_facts.blocks), figure_of(region_facts.bytes_in_flight, kernel)
+    is_equal = region_facts.bytes_in_flight not in definitions and isinstance(each, int | float) and each > 0
+    return is_equal and blocks is not None and blocks.direction is not Sign.NEUTRAL
 
 
 def _is_less_than_bytes(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:

@@ -269,7 +269,10 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
     )
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
-        yield "FLOP", by_type + ("; more than the result needs, see below" if prediction.repeats_work else "")
+        yield (
+            "FLOP",
+            f"{by_type} executed" + ("; more than the result needs, see below" if prediction.repeats_work else ""),
+        )
     accesses = _join(
         _counted("loads", c.global_load_instructions),
         _counted("async copies", c.async_copy_instructions),

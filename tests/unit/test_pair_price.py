@@ -284,3 +284,39 @@ def test_each_side_is_priced_on_its_own_product() -> None:
     disassemble = binary_disassembler(find_disassembler(None))
     assert predict_pair(old, new, launch, disassemble, ("T4", "MI250X")).gpu.endswith("→ AMD Instinct MI250X")
     assert predict_pair(old, new, launch, disassemble).gpu.endswith("→ AMD Instinct MI210")
+
+
+def test_bank_conflicts_of_copies_are_the_cause_where_no_unit_explains_the_time() -> None:
+    more = LineConflicts("matmul.py:82", 0.0, 15.6)
+    wavefronts = LaunchWork(WorkKind.WAVEFRONTS, WorkKind.WAVEFRONTS, 100, 120)
+    price = PairPrice(1.1, 100.0, 110.0, "l2", "l2", "grid 1", "A100", bank_conflicts=(more,), work=(wavefronts,))
+    assert price.cause == ("bank conflicts per warp and trip 0 → 15.6, at matmul.py:82", 1.2)
+    assert price.decisive_conflicts is None
+    read = LaunchWork(WorkKind.LOADS, "sectors loaded from a_ptr", 100, 150)
+    assert replace(price, work=(read, wavefronts)).cause == ("sectors loaded from a_ptr 100 → 150", 1.5)
+    assert replace(price, ratio=0.9).cause is None
+    assert replace(price, ratio=1.0).cause is None
+
+
+@pytest.mark.long
+def test_copies_that_conflict_are_found_on_their_line() -> None:
+    """3.9 swizzles A's tile in another way: its cp.async stores take twice the wavefronts."""
+    entries = [open_cache(FIXTURES / release / "sm_80" / "matmul_grouped").entries[0] for release in ("3.6.0", "3.9.0")]
+    tensors = [f"{name}=fp16[256,256]" for name in ("a_ptr", "b_ptr", "c_ptr")]
+    sizes = [f"{name}=256" for name in ("M", "N", "K", "stride_am", "stride_bk", "stride_cm")]
+    launch = LaunchRequest(("16",), dict(map(parse_argument, (*tensors, *sizes))))
+    price = predict_pair(*entries, launch, binary_disassembler(find_disassembler(None)))
+    assert [(one.source, one.left < one.right) for one in price.bank_conflicts] == [
+        ("matmul_grouped.py:82", True), ("matmul_grouped.py:83", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.long
+def test_sectors_of_one_vendor_are_not_compared_with_those_of_another() -> None:
+    entries = [open_cache(FIXTURES / "3.6.0" / target / "copy").entries[0] for target in ("sm_80", "gfx942")]
+    launch = LaunchRequest(
+        ("64",), dict(map(parse_argument, ("x_ptr=fp16[1048576]", "y_ptr=fp16[1048576]", "n=1048576")))
+    )
+    price = predict_pair(*entries, launch, binary_disassembler(find_disassembler(None)))
+    assert {row.kind for row in price.work} <= {WorkKind.DEVICE_READS}
+    assert price.ratio is not None
