@@ -49,6 +49,15 @@ def test_asynchronous_copies_meet_in_the_banks_too() -> None:
     assert "8,000 passes over shared memory instead of 1,000 (LDGSTS.E.BYPASS.128)" in codes(found)["AI016"]
 
 
+@pytest.mark.parametrize(("total", "speaks"), [(1490, True), (4000, False)])
+def test_fewer_passes_than_half_more_count_if_they_are_a_large_share(total: int, speaks: bool) -> None:
+    found = prediction("gemv")
+    (line, *_) = (one for one in found.by_line if one.wavefronts)
+    line = replace(line, wavefronts=1490, wavefronts_ideal=1000)
+    found = replace(found, by_line=(line,), counters=replace(found.counters, shared_wavefronts=total))
+    assert ("AI016" in codes(found)) is speaks
+
+
 @pytest.mark.parametrize(("n_cols", "speaks"), [(1000, False), (500, True)])
 def test_lanes_over_the_edge_of_a_row_are_told(n_cols: int, speaks: bool) -> None:
     found = codes(prediction("softmax", grid=8, n_cols=n_cols))
