@@ -126,11 +126,9 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> LoadedKe
     added_parameters = _launcher_parameters(artifact, len(parameters), added_count)
     ptx = read_module(artifact, Stage.PTX, problems)
     program = read_program(
-        module if ptx is None else _with_user_lines(artifact, module, ptx),
-        name,
-        constants=interface.constants,
+        module if ptx is None else _with_user_lines(artifact, module, ptx), name, constants=interface.constants,
         parameters=parameter_layout,
-    )
+    )  # fmt: skip
     threads = _threads_per_cta(artifact, ptx)
     return _validate_launchable(
         LoadedKernel(artifact, program, parameters + added_parameters, threads, tuple(problems), tile_bytes, cubin)

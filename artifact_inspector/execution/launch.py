@@ -224,11 +224,9 @@ _MOST_NAMES_LISTED = 50
 _MOST_CHARACTERS = 1_000
 """Longest expression in characters: Python's parser takes 240 bytes for each."""
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
-    "cdiv": lambda a, b: -(-a // b),
-    "min": min,
-    "max": max,
+    "cdiv": lambda a, b: -(-a // b), "min": min, "max": max,
     "next_power_of_2": lambda a: 1 << max(a - 1, 0).bit_length(),
-}
+}  # fmt: skip
 
 
 def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:

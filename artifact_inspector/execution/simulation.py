@@ -265,7 +265,6 @@ def simulate_launch(
     *,
     limit: int = 50_000_000,
     ctas: NDArray[np.int64] | None = None,
-    portion: int = PORTION_LANES,
     footprints: bool = False,
     l2_bytes: int | None = None,
     runs_in_parallel: bool = True,
@@ -276,7 +275,6 @@ def simulate_launch(
 
     Args:
         ctas: linear numbers of the CTAs to run; all by default.
-        portion: lanes that are simulated together.
         footprints: whether to record what each CTA reads.
         l2_bytes: size of the L2, to record in addition the order of accesses to tensors that do not fit in it.
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
@@ -303,23 +301,18 @@ def simulate_launch(
         if l2_bytes and size > l2_bytes // 2 and loaded.initial_state is None:  # the L2 model is NVIDIA's
             stream = AccessStream(setup.launch, l2_bytes)
         memory.footprints = Footprints(setup.launch, stream)
-    unfinished = run_in_portions(setup, selected_ctas, portion)
+    unfinished = run_in_portions(setup, selected_ctas)
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(
         loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None, stream
     )
 
 
-def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = PORTION_LANES) -> list[UnfinishedCtas]:
-    """Run CTAs in portions; returns what did not end, and why.
-
-    Args:
-        ctas: linear numbers of the CTAs.
-        portion: lanes that are simulated together.
-    """
+def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64]) -> list[UnfinishedCtas]:
+    """Run CTAs in portions, by their linear numbers; returns what did not end, and why."""
     counters, memory, threads = setup.counters, setup.memory, setup.loaded.threads
     unfinished: list[UnfinishedCtas] = []
-    portion_size = max(1, portion // threads)
+    portion_size = max(1, PORTION_LANES // threads)
     if len(ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
         portion_size = len(ctas)
     first = 0
@@ -334,7 +327,7 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = 
             memory.footprints.end_portion(portion_ctas)
         is_mostly_affine = (counters.arrays - arrays_before) * _STEPS_PER_ARRAY < counters.spent - steps_before
         most_lanes = MOST_PORTION_LANES if setup.runs_in_parallel and is_mostly_affine else 0
-        portion_size = max(1, portion, most_lanes) // threads or 1
+        portion_size = max(PORTION_LANES, most_lanes) // threads or 1
         if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > counters.step_limit:
             break
         budget = counters.budget

@@ -127,10 +127,8 @@ CONTROL: Mapping[Action, op.RunBuilder] = {
     Action.BARRIER: lambda _statement, _meaning: (
         lambda machine: barriers.arrive_at_cta_barrier(machine, "s_barrier", None)
     ),
-    Action.NOP: lambda _statement, _meaning: lambda _machine: None,
-    Action.CALL: _build_call,
-    Action.GET_PC: _build_code_address,
-    Action.FROM_INTEGER: _build_from_integer,
+    Action.NOP: lambda _statement, _meaning: lambda _machine: None, Action.CALL: _build_call,
+    Action.GET_PC: _build_code_address, Action.FROM_INTEGER: _build_from_integer,
     Action.TO_INTEGER: _build_to_integer,
     Action.RECIPROCAL: _float_operation(lambda v: float32_bits(1.0 / _as_float64(v)), 1),
     Action.ADD_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) + _as_float64(b)), 2),
@@ -139,5 +137,5 @@ CONTROL: Mapping[Action, op.RunBuilder] = {
     Action.MULTIPLY_ADD_FLOATS: _float_operation(_multiply_add, 3),
     Action.MULTIPLY_ACCUMULATE_FLOATS: _build_accumulate,
     Action.TRUNCATE: _float_operation(lambda v: float32_bits(np.trunc(_as_float64(v))), 1),
-}
+}  # fmt: skip
 """Action → builder of its run."""

@@ -320,11 +320,12 @@ def _build_store_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
 
     def run(machine: Machine) -> None:
         for address_reader, readers in zip(address_readers, data_readers, strict=True):
-            values = [reader(machine) for reader in readers]
-            if meaning.preserves_half:
-                values = [apply(lambda v: v >> 16, value) for value in values]
             lanes = count_shared_access(machine, address_reader(machine), meaning.size, None, BANKS)
-            store_shared(machine, lanes, meaning.size, values)
+            if machine.program.keeps_shared_data:
+                values = [reader(machine) for reader in readers]
+                if meaning.preserves_half:
+                    values = [apply(lambda v: v >> 16, value) for value in values]
+                store_shared(machine, lanes, meaning.size, values)
 
     return op.under_exec(run)
 

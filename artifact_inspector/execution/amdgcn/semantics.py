@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from artifact_inspector.execution.amdgcn.control import CONTROL, branch_to
 from artifact_inspector.execution.amdgcn.cross_lane import LANES
+from artifact_inspector.execution.amdgcn.data_steps import with_counting
 from artifact_inspector.execution.amdgcn.integer import INTEGER
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
@@ -26,7 +27,7 @@ from artifact_inspector.execution.interpreter.program import (
     ProgramStep,
     StepKind,
 )
-from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
+from artifact_inspector.execution.interpreter.reconvergence import block_ranges, reconvergence_steps
 from artifact_inspector.execution.interpreter.values import UnknownValue, is_entirely_unknown
 from artifact_inspector.formats.amdgcn import parser as language
 from artifact_inspector.formats.amdgcn.kernel import InitialState
@@ -86,13 +87,14 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
             at = index[test.first_load]
             steps[at] = replace(steps[at], starts_swap=True)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
-    return DecodedProgram(
+    program = DecodedProgram(
         function.name, tuple(steps), {step.address: step.index for step in steps}, warp_size=wave,
         parameters=tuple((a.offset, a.size) for a in beginning.arguments if not a.is_hidden),
         shared_bytes=beginning.lds_bytes, target=module.attributes.get("target", "gfx942"),
         request_bytes=line, entry_step=entry_step,
         reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__)
     )  # fmt: skip
+    return with_counting(program, instructions, block_ranges(function, ("s_endpgm",), index.__getitem__))
 
 
 def _branch_targets(function: Function) -> dict[int, int]:

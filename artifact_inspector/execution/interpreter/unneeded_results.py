@@ -5,7 +5,8 @@ A simulation counts what is executed and accessed. Most instructions of a kernel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from artifact_inspector.execution.interpreter.reconvergence import BlockRange
@@ -23,6 +24,8 @@ class StepUse(NamedTuple):
     """Whether all lanes for which the guard holds get new results."""
     guard: str = ""
     """The predicate of the lanes that read and get results, `!P0` if it must not hold; empty for all."""
+    guard_sources: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Guard among its results → guards before it that hold, together, for at least the same lanes."""
     is_optional: bool = True
     """Whether it does nothing but write its results."""
 
@@ -41,6 +44,7 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
     for number, block in enumerate(blocks):
         for successor in block.successors:
             predecessors[successor].append(number)
+    guards = {name.lstrip("!") for use in uses for name in (use.guard, *sum(use.guard_sources.values(), ()))}
     unneeded: list[set[int]] = [set() for _ in blocks]
     pending = list(range(len(blocks)))
     while pending:
@@ -48,11 +52,11 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
         block = blocks[number]
         needed: dict[str, set[str]] = {}  # name → guards of the lanes in which it is needed
         for successor in block.successors:
-            for name, guards in needed_at[successor].items():
-                needed.setdefault(name, set()).update(guards)
+            for name, conditions in needed_at[successor].items():
+                needed.setdefault(name, set()).update(conditions)
         unneeded[number].clear()
         for at in range(block.stop - 1, block.start - 1, -1):
-            if _add_needs(uses[at], needed):
+            if _add_needs(uses[at], needed, guards):
                 unneeded[number].add(at)
         if needed != needed_at[number]:
             needed_at[number] = needed
@@ -60,15 +64,14 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
     return frozenset().union(*unneeded)
 
 
-def _add_needs(use: StepUse, needed: dict[str, set[str]]) -> bool:
+def _add_needs(use: StepUse, needed: dict[str, set[str]], guards: set[str]) -> bool:
     """Change what is needed after an instruction to what is needed before it; whether its results are not."""
     is_unneeded = use.is_optional and needed.keys().isdisjoint(use.results)
     if not is_unneeded:
-        written = {*use.results, *(f"!{name}" for name in use.results)}
-        for guards in needed.values():
-            if not guards.isdisjoint(written):  # before, these guards hold for other lanes
-                guards -= written
-                guards.add("")
+        changed = [form for guard in guards.intersection(use.results) for form in (guard, f"!{guard}")]
+        sources = {guard: use.guard_sources.get(guard, ("",)) for guard in changed}
+        for name, conditions in needed.items() if sources else ():
+            needed[name] = {before for guard in conditions for before in sources.get(guard, (guard,))}
         for name in use.results if use.overwrites else ():
             others = needed.pop(name, set()) - {use.guard}
             if use.guard and others:

@@ -127,11 +127,7 @@ def estimate_time(
     filled = run.memory.count_filled()
     gpu_model = with_launch_timing(gpu_model, sum(fetched.values()) + sum(filled.values()), written)
     model = _TimeModel(
-        run,
-        gpu_model,
-        resident_limit,
-        cubin.frame_bytes or 0,
-        int(resources.shared.value or 0),
+        run, gpu_model, resident_limit, cubin.frame_bytes or 0, int(resources.shared.value or 0),
         read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
         SharedTraffic(
             fetched,
@@ -142,7 +138,7 @@ def estimate_time(
             shares_past_l1(footprints, gpu_model.multiprocessors),
         ),
         limit,
-    )
+    )  # fmt: skip
     return model.estimate(footprints.accesses_of_cta)
 
 

@@ -44,20 +44,14 @@ class Pipe(Enum):
 
 _PIPES: Mapping[Pipe, str] = {
     Pipe.FMA: "FADD FMUL FFMA FADD32I FMUL32I FFMA32I FADD2 FMUL2 FFMA2 FSWZADD",
-    Pipe.MULTIPLY: "IMAD IMUL IDP IDP4A",
-    Pipe.HALF: "HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2",
-    Pipe.DOUBLE: "DADD DMUL DFMA DSETP DMNMX",
-    Pipe.XU: "MUFU I2F F2I F2F FRND POPC FLO BREV I2I",
-    Pipe.CONSTANT: "LDC S2R CS2R ULDC LDCU S2UR",
-    Pipe.SHUFFLE: "SHFL",
-    Pipe.SHARED: "LDS STS LDSM STSM ATOMS REDS MOVM",
-    Pipe.GLOBAL: "LDG LD STG ST ATOM ATOMG RED REDG",
-    Pipe.LOCAL: "LDL STL",
-    Pipe.COPY: "LDGSTS",
-    Pipe.BULK: "UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED",
+    Pipe.MULTIPLY: "IMAD IMUL IDP IDP4A", Pipe.HALF: "HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2",
+    Pipe.DOUBLE: "DADD DMUL DFMA DSETP DMNMX", Pipe.XU: "MUFU I2F F2I F2F FRND POPC FLO BREV I2I",
+    Pipe.CONSTANT: "LDC S2R CS2R ULDC LDCU S2UR", Pipe.SHUFFLE: "SHFL",
+    Pipe.SHARED: "LDS STS LDSM STSM ATOMS REDS MOVM", Pipe.GLOBAL: "LDG LD STG ST ATOM ATOMG RED REDG",
+    Pipe.LOCAL: "LDL STL", Pipe.COPY: "LDGSTS", Pipe.BULK: "UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED",
     Pipe.NONE: "BRA BRX BRXU JMP CALL RET EXIT BAR BSSY BSYNC BREAK NOP DEPBAR LDGDEPBAR WARPGROUP WARPSYNC "
     "MEMBAR ERRBAR CGAERRBAR FENCE CCTL BMOV YIELD NANOSLEEP SYNCS UTMACMDFLUSH UTMACCTL",
-}
+}  # fmt: skip
 _BY_OPCODE: Mapping[str, Pipe] = {name: pipe for pipe, names in _PIPES.items() for name in names.split()}
 
 
@@ -95,11 +89,9 @@ def wait_effect(step: ProgramStep, pipe: Pipe) -> tuple[SchedulingEffect, int]:
 
 
 _EFFECTS: Mapping[str, SchedulingEffect] = {
-    "LDGSTS": SchedulingEffect.STARTS_COPY,
-    "LDGDEPBAR": SchedulingEffect.CLOSES_COPY_GROUP,
-    "BAR": SchedulingEffect.CTA_BARRIER,
-    "UTMALDG": SchedulingEffect.STARTS_BULK_COPY,
-}
+    "LDGSTS": SchedulingEffect.STARTS_COPY, "LDGDEPBAR": SchedulingEffect.CLOSES_COPY_GROUP,
+    "BAR": SchedulingEffect.CTA_BARRIER, "UTMALDG": SchedulingEffect.STARTS_BULK_COPY,
+}  # fmt: skip
 
 
 def _last_number(statement: SassStatement) -> int:
