@@ -240,10 +240,9 @@ def _bounding_box(launch: KernelLaunch, name: str, base: int, runs: Intervals, s
     )
     spans_rows = bool(row_stride) and bool((rows[0] != rows[1]).any())
     return ReadBox(
-        name,
-        (int(rows.min()), int(rows.max()) + 1),
+        name, (int(rows.min()), int(rows.max()) + 1),
         (0, row_stride) if spans_rows else (int(columns.min()), int(columns.max()) + 1),
-    )
+    )  # fmt: skip
 
 
 def _split_into_waves(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
@@ -260,9 +259,8 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads], l2_cache
         if tensor_reads.tile_bytes is not None and tensor_bytes:
             has_blocks = True
             tiles, tiles_requested = (
-                tiles + round(blocks_requested * size / tensor_bytes),
-                tiles_requested + blocks_requested,
-            )
+                tiles + round(blocks_requested * size / tensor_bytes), tiles_requested + blocks_requested,
+            )  # fmt: skip
     return Wave(
         len(ctas), distinct_bytes, tiles if has_blocks else None, bytes_requested,
         tiles_requested if has_blocks else None,

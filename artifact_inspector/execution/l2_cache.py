@@ -96,8 +96,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
                 misses += missed / len(CAPACITY_SHARES)
     mean = float(misses.sum()) / distinct
     return L2Estimate(
-        fetches_per_pair=mean,
-        low=max(min(results) * _LOW_MARGIN, min(1.0, *results)),
+        fetches_per_pair=mean, low=max(min(results) * _LOW_MARGIN, min(1.0, *results)),
         high=min(max(results) * _HIGH_MARGIN, max(reads / distinct, *results)),
         requests_of_step={
             step: (int(requests), missed_share)
@@ -105,7 +104,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
             if requests
         },
         requests_of_sample=_totals(events.samples, misses, events.is_read, len(stream.pairs)),
-    )
+    )  # fmt: skip
 
 
 def _totals(

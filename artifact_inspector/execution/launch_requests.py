@@ -256,10 +256,9 @@ def _request(row: Any, name: str) -> LaunchRequest:
         return request
     problem = interpreted.get("problem")
     return replace(
-        request,
-        interpreted_ctas=max(0, interpreted["ctas"]),
+        request, interpreted_ctas=max(0, interpreted["ctas"]),
         interpreter_problem=None if problem is None else str(problem),
-    )
+    )  # fmt: skip
 
 
 def _storage(name: str, value: Mapping[str, Any], tensor: Tensor) -> tuple[int, int] | None:

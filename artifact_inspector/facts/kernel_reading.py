@@ -160,12 +160,10 @@ class KernelReading(KernelFiles):
             return {}
         regions = lowered.order.facts
         return check_work_balance(
-            dict((ttir if ttgir is None else ttgir) or {}),
-            dict(lowered.matrix),
+            dict((ttir if ttgir is None else ttgir) or {}), dict(lowered.matrix),
             unrolled={region.id: region.unroll_factor for region in regions if region.unroll_factor > 1},
-            dissolved=set(lowered.order.left_over),
-            parents={region.id: region.parent for region in regions},
-        )
+            dissolved=set(lowered.order.left_over), parents={region.id: region.parent for region in regions},
+        )  # fmt: skip
 
     @computed
     def generations(self) -> Mapping[str, MatrixGeneration]:
@@ -295,14 +293,12 @@ class KernelReading(KernelFiles):
         modules, binary = self.modules, self.binary
         ptx, amdgcn = modules.get(Stage.PTX), modules.get(Stage.AMDGCN)
         return find_resources(
-            self.artifact.target,
-            self.artifact.metadata,
+            self.artifact.target, self.artifact.metadata,
             ptx=None if ptx is None else format_of(Stage.PTX).figures(ptx),
             amdgcn=None if amdgcn is None else format_of(Stage.AMDGCN).figures(amdgcn),
-            named_target=None if amdgcn is None else amdgcn.attributes.get("target"),
-            binary=binary,
+            named_target=None if amdgcn is None else amdgcn.attributes.get("target"), binary=binary,
             unreadable=binary is None and _binary_suffix(self.artifact) != "",
-        )
+        )  # fmt: skip
 
     @computed
     def contradictions(self) -> tuple[Contradiction, ...]:
@@ -311,12 +307,10 @@ class KernelReading(KernelFiles):
         name = self.artifact.metadata.get("name")
         between = find_contradictions(
             name if isinstance(name, str) else None if binary is None else binary.kernel,
-            self.artifact.num_warps,
-            {stage: module for stage, module in modules.items() if module.functions},
+            self.artifact.num_warps, {stage: module for stage, module in modules.items() if module.functions},
             None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch_parameters(modules[Stage.TTGIR]),
-            None if binary is None else (_binary_suffix(self.artifact), binary.kernel),
-            bill,
-        )
+            None if binary is None else (_binary_suffix(self.artifact), binary.kernel), bill,
+        )  # fmt: skip
         return (*resources.contradictions, *between)
 
     @computed

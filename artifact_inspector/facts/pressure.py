@@ -108,24 +108,18 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
     allocated = facts.resources.registers.value
     occupancy = facts.occupancy
     return KernelPressure(
-        kernel=artifact.display_name,
-        hash=artifact.hash,
-        target=None if artifact.target is None else str(artifact.target),
-        stage=stage,
-        peak=alive[at],
-        peak_line=function.instructions[at].line,
-        peak_source=_source(function.instructions[at]),
-        allocated=allocated,
-        by_bank={bank.value: max(counts) for bank, counts in pressure.live_counts.items()},
-        live_at_peak=_live_at_peak(function, pressure),
-        by_source=_by_source(function, alive),
+        kernel=artifact.display_name, hash=artifact.hash,
+        target=None if artifact.target is None else str(artifact.target), stage=stage, peak=alive[at],
+        peak_line=function.instructions[at].line, peak_source=_source(function.instructions[at]),
+        allocated=allocated, by_bank={bank.value: max(counts) for bank, counts in pressure.live_counts.items()},
+        live_at_peak=_live_at_peak(function, pressure), by_source=_by_source(function, alive),
         by_instruction=tuple(
             (instruction.line, count) for instruction, count in zip(function.instructions, alive, strict=True)
         ),
         blocks=None if occupancy is None else occupancy.blocks,
         limited_by=() if occupancy is None else occupancy.limited_by,
         registers_to_free=None if allocated is None else _registers_to_free(facts, allocated),
-    )
+    )  # fmt: skip
 
 
 def _vector_counts(pressure: RegisterPressure, size: int) -> list[int]:

@@ -16,15 +16,9 @@ from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Stage
 
 FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
     ValueError,
-)
+)  # fmt: skip
 """Errors of the inspector itself that cost one fact, not the kernel."""
 MOST_CHARACTERS = 400_000
 """Total length of the texts whose facts are shared; parsed, a text takes fifty times as much memory."""

@@ -114,11 +114,9 @@ def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> Kern
 
 def _of_target(target: Target) -> KernelFilter:
     return KernelFilter(
-        TARGET,
-        f"is for {target}",
-        lambda x: [] if x.target is None else [str(x.target.arch)],
+        TARGET, f"is for {target}", lambda x: [] if x.target is None else [str(x.target.arch)],
         lambda x: x.target is not None and x.target.arch == target.arch,
-    )
+    )  # fmt: skip
 
 
 def _tiles(artifact: Artifact) -> list[str]:

@@ -9,12 +9,9 @@ from __future__ import annotations
 from artifact_inspector.model import Arch, MatrixUnit
 
 UNIT_NAMES = {
-    MatrixUnit.MMA: "mma.sync",
-    MatrixUnit.WGMMA: "wgmma",
-    MatrixUnit.TCGEN05: "tcgen05.mma",
-    MatrixUnit.MFMA: "MFMA",
-    MatrixUnit.WMMA: "WMMA",
-}
+    MatrixUnit.MMA: "mma.sync", MatrixUnit.WGMMA: "wgmma", MatrixUnit.TCGEN05: "tcgen05.mma",
+    MatrixUnit.MFMA: "MFMA", MatrixUnit.WMMA: "WMMA",
+}  # fmt: skip
 """Usual names of the matrix instructions of a unit."""
 MIN_WGMMA_M = 64
 """Minimum m of a wgmma or tcgen05.mma."""

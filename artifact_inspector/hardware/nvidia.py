@@ -18,11 +18,9 @@ _LIMITS = (
     "PTX ISA, Target ISA Notes of mma, wgmma and tcgen05; Tensor Memory (512 columns)"
 )
 _CACHES = Caches(
-    line=128,
-    sector=32,
-    banks=32,
+    line=128, sector=32, banks=32,
     source="CUDA C++ Best Practices Guide, Coalesced Access to Global Memory; Shared Memory and Memory Banks",
-)
+)  # fmt: skip
 _RATES = (
     "CUDA C++ Best Practices Guide, Throughput of Native Arithmetic Instructions; load/store units, "
     "shared-memory bandwidth and 16-bit rate of sm_86, sm_89 and sm_120: the architecture white papers' "

@@ -32,12 +32,9 @@ class Peaks:
 
 
 _WIDER_TYPES = {
-    "fp4": ("fp4", "fp16", "fp32"),
-    "fp8": ("fp8", "fp16", "fp32"),
-    "fp16": ("fp16", "fp32"),
-    "tf32": ("tf32", "fp32"),
-    "fp32": ("fp32",),
-}
+    "fp4": ("fp4", "fp16", "fp32"), "fp8": ("fp8", "fp16", "fp32"), "fp16": ("fp16", "fp32"),
+    "tf32": ("tf32", "fp32"), "fp32": ("fp32",),
+}  # fmt: skip
 
 
 def peak_type(type_name: str) -> str:

@@ -392,18 +392,13 @@ def _build_tensor_commit(step: ProgramStep, watch: StepWatch) -> _Run:
 
 
 _BUILDERS: tuple[tuple[str, Callable[[ProgramStep, StepWatch], _Run]], ...] = (
-    (r"BAR[. ]|s_barrier(?!_signal)", _build_barrier),
-    (r"LDGDEPBAR|UTMACMDFLUSH", _build_commit),
-    (r"(WARPGROUP\.)?DEPBAR\.LE", _build_group_wait),
-    (r"SYNCS", _build_sync),
-    (r"UTMALDG", _build_tensor_load),
+    (r"BAR[. ]|s_barrier(?!_signal)", _build_barrier), (r"LDGDEPBAR|UTMACMDFLUSH", _build_commit),
+    (r"(WARPGROUP\.)?DEPBAR\.LE", _build_group_wait), (r"SYNCS", _build_sync), (r"UTMALDG", _build_tensor_load),
     (
         r"FENCE\.VIEW\.ASYNC",
         lambda step, watch: _observing(step, watch, lambda _, threads: watch.state.fence(watch.warps_of(threads))),
     ),
-    (r"UGETNEXTWORKID", _build_next_work),
-    (r"[HIQ]GMMA", _build_product),
-    (r"UTC([HQ]MMA|CP)", _build_tensor_product),
-    (r"UTCBAR", _build_tensor_commit),
+    (r"UGETNEXTWORKID", _build_next_work), (r"[HIQ]GMMA", _build_product),
+    (r"UTC([HQ]MMA|CP)", _build_tensor_product), (r"UTCBAR", _build_tensor_commit),
     (r"(LDTM|STTM)", _build_tensor_access),
-)
+)  # fmt: skip

@@ -42,15 +42,11 @@ class Topic(StringEnum):
 
 
 _CATEGORIES = {
-    Topic.ORDER: (Category.VERDICT,),
-    Topic.PIPELINE: (Category.WAITS, Category.IN_FLIGHT),
-    Topic.WIDTHS: (Category.LOADS, Category.STORES),
-    Topic.LAYOUTS: (Category.CONVERSIONS, Category.BARRIERS),
-    Topic.SHARED: (Category.SHARED,),
-    Topic.MATRIX: (Category.MMA,),
-    Topic.ATOMICS: (Category.ATOMICS,),
+    Topic.ORDER: (Category.VERDICT,), Topic.PIPELINE: (Category.WAITS, Category.IN_FLIGHT),
+    Topic.WIDTHS: (Category.LOADS, Category.STORES), Topic.LAYOUTS: (Category.CONVERSIONS, Category.BARRIERS),
+    Topic.SHARED: (Category.SHARED,), Topic.MATRIX: (Category.MMA,), Topic.ATOMICS: (Category.ATOMICS,),
     Topic.REGISTERS: (Category.REGISTERS, Category.SPILLS),
-}
+}  # fmt: skip
 _TOPIC_OF_CATEGORY = {category: topic for topic, categories in _CATEGORIES.items() for category in categories}
 _TRACED_FACTS = tuple(fact for fact in FACTS if fact.category in _TOPIC_OF_CATEGORY)
 

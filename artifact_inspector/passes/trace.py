@@ -35,11 +35,9 @@ class PassLevel(StringEnum):
 
 
 _STAGE_OF_LEVEL = {
-    PassLevel.TTIR: Stage.TTIR,
-    PassLevel.TTGIR: Stage.TTGIR,
-    PassLevel.LLVM: Stage.LLIR,
+    PassLevel.TTIR: Stage.TTIR, PassLevel.TTGIR: Stage.TTGIR, PassLevel.LLVM: Stage.LLIR,
     PassLevel.BACK_END: Stage.LLIR,
-}
+}  # fmt: skip
 _STAGE_NAME_OF_LEVEL = {
     **dict.fromkeys((PassLevel.LOWERING, PassLevel.LLVM), "llir"),
     **dict.fromkeys((PassLevel.BACK_END, PassLevel.MACHINE, PassLevel.ASSEMBLY), "assembly"),

@@ -17,11 +17,9 @@ MARGIN, LEFT, TOP, ROW, LANE = 14, 96, 66, 18, 62
 STEPS = 48
 """Most steps that are drawn."""
 _KINDS = {
-    ScheduleRole.COPY: (EventKind.ASYNC_COPY, "async copy"),
-    ScheduleRole.READ: (EventKind.SHARED_LOAD, "read"),
-    ScheduleRole.MATRIX: (EventKind.MATRIX, "matrix op"),
-    ScheduleRole.ARRIVAL: (EventKind.COMMIT, "arrival"),
-}
+    ScheduleRole.COPY: (EventKind.ASYNC_COPY, "async copy"), ScheduleRole.READ: (EventKind.SHARED_LOAD, "read"),
+    ScheduleRole.MATRIX: (EventKind.MATRIX, "matrix op"), ScheduleRole.ARRIVAL: (EventKind.COMMIT, "arrival"),
+}  # fmt: skip
 
 
 def partitions(kernel: KernelFacts, *, width: float = 960, style: bool = True) -> str:

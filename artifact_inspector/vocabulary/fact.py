@@ -61,13 +61,10 @@ class Category(StringEnum):
 
 
 _CONSEQUENCES = {
-    Category.SPILLS: Consequence.SPILLS,
-    Category.ATOMICS: Consequence.ATOMICS,
-    Category.OCCUPANCY: Consequence.OCCUPANCY,
-    Category.WAITS: Consequence.IN_FLIGHT,
-    Category.IN_FLIGHT: Consequence.IN_FLIGHT,
-    Category.VERDICT: Consequence.ORDER,
-}
+    Category.SPILLS: Consequence.SPILLS, Category.ATOMICS: Consequence.ATOMICS,
+    Category.OCCUPANCY: Consequence.OCCUPANCY, Category.WAITS: Consequence.IN_FLIGHT,
+    Category.IN_FLIGHT: Consequence.IN_FLIGHT, Category.VERDICT: Consequence.ORDER,
+}  # fmt: skip
 
 
 class Unit(StringEnum):

@@ -52,14 +52,12 @@ def _find_cost(kernel: KernelFacts) -> tuple[int, ...]:
 _NO_FINDING = len(Consequence)
 _RANKS = {rule.code: rule.consequence.rank for rule in RULES}
 KEYS: Mapping[str, Key] = {
-    "cost": cost_of,
-    "name": lambda kernel: kernel.artifact.display_name,
-    "time": lambda kernel: _negate(artifact_time(kernel.artifact)),
-    "verdict": lambda kernel: kernel.verdict,
+    "cost": cost_of, "name": lambda kernel: kernel.artifact.display_name,
+    "time": lambda kernel: _negate(artifact_time(kernel.artifact)), "verdict": lambda kernel: kernel.verdict,
     "spills": lambda kernel: _negate(kernel.resources.spill_bytes.value),
     "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.ratio,
     "size": lambda kernel: _negate(artifact_size(kernel.artifact)),
-}
+}  # fmt: skip
 """Value of `--sort` → sort key: worst, newest, most and largest first, lowest occupancy first."""
 
 

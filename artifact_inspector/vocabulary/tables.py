@@ -137,13 +137,10 @@ def fact_rows(kernel: KernelFacts, cache: str, label: str | None = None) -> Iter
     identity |= _values(Subject(kernel), Of.KERNEL)
     main = kernel.principal_region
     yield _row(
-        RowKind.KERNEL,
-        identity,
-        bytes=artifact_size(artifact),
-        problems=len(kernel.problems),
+        RowKind.KERNEL, identity, bytes=artifact_size(artifact), problems=len(kernel.problems),
         **({} if last is None else _stage_values(kernel, last)),
         **({} if main is None or last is None else _region_values(kernel, last, main)),
-    )
+    )  # fmt: skip
     for facts in kernel.stages.values():
         for region in facts.regions:
             yield _row(

@@ -77,9 +77,8 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op
             moved = move_lanes(
                 partial(read_lane, machine, as_word(lane))
                 if lane_readers
-                else lambda plane: machine.first_of_warps(plane, mask),
-                value,
-            )
+                else lambda plane: machine.first_of_warps(plane, mask), value,
+            )  # fmt: skip
             write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))
 
     return op.under_exec(run)
@@ -152,7 +151,6 @@ def _push(machine: Machine, lane: Word, source_value: Known) -> IntArray:
 LANES: Mapping[Action, op.RunBuilder] = {
     Action.MASKED_BIT_COUNT: _build_lane_count,
     **dict.fromkeys((Action.READ_LANE, Action.READ_FIRST_LANE), _build_read_lane),
-    Action.WRITE_LANE: _build_write_lane,
-    Action.PERMUTE_LANES: _build_permute_lanes,
-}
+    Action.WRITE_LANE: _build_write_lane, Action.PERMUTE_LANES: _build_permute_lanes,
+}  # fmt: skip
 """Action → builder of its run."""

@@ -227,10 +227,8 @@ def _mark_evenly(marks: NDArray[np.uint8], intervals: Intervals, shifts: IntArra
 
 
 _WIDE_MARKS: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
-    2: (np.uint16, 0x0101),
-    4: (np.uint32, 0x01010101),
-    8: (np.uint64, 0x0101010101010101),
-}
+    2: (np.uint16, 0x0101), 4: (np.uint32, 0x01010101), 8: (np.uint64, 0x0101010101010101),
+}  # fmt: skip
 
 
 TouchMarker = Callable[[NDArray[np.uint8]], None]

@@ -348,12 +348,11 @@ class IterationHypothesis:
 def _control_masks(state: MachineState) -> dict[tuple[str, str], Known]:
     """Lane masks and arrivals by kind and name."""
     return {
-        ("group", ""): state.groups[0].mask,
-        ("exited", ""): state.exited,
+        ("group", ""): state.groups[0].mask, ("exited", ""): state.exited,
         **{("barrier", name): mask for name, mask in state.barriers.items()},
         **{("saved", name): mask for name, mask in state.saved_barriers.items()},
         **{("arrived", name): arrived for name, arrived in state.early_arrivals.items()},
-    }
+    }  # fmt: skip
 
 
 def _is_shared_unchanged(new: CtaMemory, old: CtaMemory) -> bool:

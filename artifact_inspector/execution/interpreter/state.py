@@ -146,8 +146,7 @@ class MachineState:
         rows = [state.rows for state in states]
         shape = sum(rows), first.threads
         merged = MachineState(
-            ctas=np.concatenate([state.ctas for state in states]),
-            threads=first.threads,
+            ctas=np.concatenate([state.ctas for state in states]), threads=first.threads,
             warp_size=first.warp_size,
             registers={
                 name: merge_register([uninitialized(name) if v is None else v for v in values], rows, shape)
@@ -161,7 +160,7 @@ class MachineState:
                 for name, arrivals in _by_name([state.early_arrivals for state in states])
             },
             shared_memory=_merge_shared([state.shared_memory for state in states], rows),
-        )
+        )  # fmt: skip
         for address, words in _by_name([state.local_memory.lane_words for state in states]):
             merged.local_memory.lane_words[address] = _merge_values([w for w in words if w is not None], rows, shape)
         mask = as_mask(_stack([state.groups[0].mask for state in states], rows))

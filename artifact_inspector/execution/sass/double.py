@@ -76,7 +76,6 @@ def _double_reader(operand: SassOperand) -> op.Reader:
 DOUBLE: Mapping[str, op.RunBuilder] = {
     "DADD": _build_double_arithmetic(lambda a, b: _multiply_add(a, np.ones(()), b)),
     "DMUL": _build_double_arithmetic(lambda a, b: _multiply_add(a, b, np.full((), -0.0))),
-    "DFMA": _build_double_arithmetic(_multiply_add),
-    "DSETP": comparison_builder(_double_reader, _doubles),
-}
+    "DFMA": _build_double_arithmetic(_multiply_add), "DSETP": comparison_builder(_double_reader, _doubles),
+}  # fmt: skip
 """Opcode without modifiers → builder of its run."""

@@ -214,15 +214,14 @@ def at_clock(gpu_model: GpuModel, megahertz: float) -> GpuModel:
     if gain == 1.0:
         return gpu_model
     return replace(
-        gpu_model,
-        dram_bytes_per_cycle=gpu_model.dram_bytes_per_cycle * gain,
+        gpu_model, dram_bytes_per_cycle=gpu_model.dram_bytes_per_cycle * gain,
         timing=replace(
             timing,
             l2_bytes=timing.l2_bytes * gain,
             l2_peak_bytes=timing.l2_peak_bytes * gain,
             fabric_bytes=timing.fabric_bytes * gain,
         ),
-    )
+    )  # fmt: skip
 
 
 def share_written_back(written: float, l2_bytes: int) -> float:

@@ -102,10 +102,8 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     if target.backend is Backend.HIP:
         return amd_gpu_model(ranking_target, gpu)
     product, rates, limits = (
-        product_of(ranking_target, gpu),
-        ranking_target.gpu.rates,
-        ranking_target.limits.multiprocessor,
-    )
+        product_of(ranking_target, gpu), ranking_target.gpu.rates, ranking_target.limits.multiprocessor,
+    )  # fmt: skip
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if product is None or rates is None or limits is None or peaks is None:
         raise UsageError(

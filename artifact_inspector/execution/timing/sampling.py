@@ -428,10 +428,9 @@ def sample_launch(
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     atomics = [step.index for step in loaded.program.steps if step.kind in ("global_atomic", "global_reduction")]
     traffic = GlobalTraffic(
-        tuple(setup.memory.regions),
-        tracks_addresses=tracks_addresses,
+        tuple(setup.memory.regions), tracks_addresses=tracks_addresses,
         lane_steps=frozenset(atomics if tracks_addresses else ()),
-    )
+    )  # fmt: skip
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit) if ctas is None else ctas
