@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep
@@ -104,20 +105,18 @@ def _use_of(instruction: Instruction, words: tuple[str, ...], *, keeps_shared: b
     results, reads = instruction.operands
     guard = () if instruction.guard is None else (instruction.guard.lstrip("!@"),)
     exchanges = base in _EXCHANGES or "MMA" in base
-    lanes = {
-        "overwrites": instruction.guard is None or not exchanges,
-        "guard": "" if instruction.guard is None or exchanges else instruction.guard.lstrip("@"),
-    }
+    lane_guard = "" if instruction.guard is None or exchanges else instruction.guard.lstrip("@")
+    use = partial(StepUse, overwrites=instruction.guard is None or not exchanges, guard=lane_guard)
     if words:
-        return StepUse(results or words, words if results else reads, (*guard, _STACK), **lanes)
+        return use(results or words, words if results else reads, (*guard, _STACK))
     if base.endswith("GMMA") or base == "LDTM":  # uniform registers say what it accesses
-        return StepUse(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))), **lanes)
+        return use(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))))
     if base in _COMPUTING or base.removeprefix("U") in _COMPUTING or ("MMA" in base and results):
-        return StepUse(results, reads, guard, **lanes)
+        return use(results, reads, guard)
     if base in _LOADS:
-        return StepUse(results, (), (*guard, *reads), **lanes)
+        return use(results, (), (*guard, *reads))
     if base in _STORES and not (keeps_shared and base in _SHARED_STORES):
-        return StepUse((), (), (*guard, *_address_reads(instruction, reads)), is_optional=False, **lanes)
+        return use((), (), (*guard, *_address_reads(instruction, reads)), is_optional=False)
     return StepUse(results, reads, (*guard, *reads), instruction.guard is None, is_optional=False)
 
 
