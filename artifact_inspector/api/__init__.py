@@ -29,16 +29,8 @@ _MODULE_BY_NAME = {
 }
 
 __all__ = [
-    "Inspection",
-    "RegionView",
-    "Verdict",
-    "Watched",
-    "compile_and_inspect",
-    "from_json",
-    "inspect",
-    "to_json",
-    "watch",
-]
+    "Inspection", "RegionView", "Verdict", "Watched", "compile_and_inspect", "from_json", "inspect", "to_json", "watch",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -15,18 +15,10 @@ LEAST_SHARE = 0.05
 """Share of the predicted time from which a cause is reported: below, the model's error is larger."""
 MANY_INSTRUCTIONS = 0.3
 """Share of the instructions from which work that memory hides is worth a word."""
-_REPEATED = frozenset(
-    (
-        CauseKind.DIVISION,
-        CauseKind.INT64,
-        CauseKind.MASKS,
-        CauseKind.REDUCTION_PER_TRIP,
-        CauseKind.LAYOUT_CONVERSION,
-        CauseKind.TYPE_CONVERSION,
-        CauseKind.NARROW_ACCESS,
-        CauseKind.INVARIANT_LOAD,
-    )
-)
+_REPEATED = {
+    CauseKind.DIVISION, CauseKind.INT64, CauseKind.MASKS, CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION,
+    CauseKind.TYPE_CONVERSION, CauseKind.NARROW_ACCESS, CauseKind.INVARIANT_LOAD,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,16 +57,10 @@ class CauseKind(Enum):
         return self in _GENERIC
 
 
-_GENERIC = frozenset(
-    (
-        CauseKind.OCCUPANCY,
-        CauseKind.NARROW_ACCESS,
-        CauseKind.TAIL_WAVE,
-        CauseKind.CTA_LAUNCHES,
-        CauseKind.FEW_BYTES,
-        CauseKind.BOUND,
-    )
-)
+_GENERIC = {
+    CauseKind.OCCUPANCY, CauseKind.NARROW_ACCESS, CauseKind.TAIL_WAVE, CauseKind.CTA_LAUNCHES, CauseKind.FEW_BYTES,
+    CauseKind.BOUND,
+}  # fmt: skip
 _PRIORITY = (
     CauseKind.SMALL_LAUNCH, CauseKind.REPEATED_WORK, CauseKind.FP32_DOT, CauseKind.WIDE_DOT, CauseKind.COMPARE_AND_SWAP,
     CauseKind.ATOMIC_CONTENTION, CauseKind.SPILLS, CauseKind.EXCESS_THREADS, CauseKind.DEPENDENT_LOADS,

@@ -49,18 +49,9 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
 __all__ = [
-    "RULES",
-    "Finding",
-    "Remark",
-    "Rule",
-    "Severity",
-    "Switch",
-    "SwitchKind",
-    "describe_region",
-    "find_dots",
-    "find_findings",
-    "find_launch_findings",
-]
+    "RULES", "Finding", "Remark", "Rule", "Severity", "Switch", "SwitchKind", "describe_region", "find_dots",
+    "find_findings", "find_launch_findings",
+]  # fmt: skip
 
 RULES: tuple[Rule, ...] = tuple(
     module.RULE
