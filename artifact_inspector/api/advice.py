@@ -110,7 +110,7 @@ def with_launch_times(
             if time is None:
                 diagnosis = replace(diagnosis, notes=(*diagnosis.notes, _SAMPLED_TIME))
             else:
-                diagnosis = with_time(diagnosis, time.us)
+                diagnosis = with_time(diagnosis, time.us, time.bound)
         timed.append(diagnosis)
     return timed
 

@@ -15,7 +15,7 @@ from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.api.workloads import is_reference, kept_workload
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.compiling.ask.manifest import read_launches_below
-from artifact_inspector.diagnosis.diagnose import microseconds_of
+from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
@@ -28,7 +28,7 @@ from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
-from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bounds
+from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
@@ -37,7 +37,6 @@ from artifact_inspector.files.reader import read_binary
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.hardware.timing import BOUNDS
 from artifact_inspector.model import Backend
 
 
@@ -366,15 +365,13 @@ def modelled_time(model: LaunchModel) -> LaunchTime | None:
     us, time, sample = microseconds_of(model), model.launch_time, model.sample
     if us is None or time is None or model.cycles is None:
         return None
-    cycles_by_unit, timing = time.terms(sample), time.gpu.timing
-    cycles = max(model.cycles, atomic_cycles(model))
-    unit = find_bounds(cycles_by_unit, timing, cycles * us / (us - timing.launch_us))[0]
-    bound = "atomics on one address" if cycles > model.cycles else BOUNDS[unit]
-    terms = {name: round((us - timing.launch_us) * busy / cycles, 2) for name, busy in cycles_by_unit.items()}
+    cycles, net_us = max(model.cycles, atomic_cycles(model)), us - time.gpu.timing.launch_us
+    terms = {name: round(net_us * busy / cycles, 2) for name, busy in time.terms(sample).items()}
     waves = -(-sample.launch.ctas // (time.resident_ctas * time.gpu.multiprocessors))
     low, high = (round(us * share, 2) for share in TIME_RANGE)
     amounts: dict[str, Any] = {"us": round(us, 2), "low": low, "high": high, "terms": terms, "waves": waves}
-    return LaunchTime(**amounts, gpu=time.gpu.name, bound=bound, imbalance=1.0, overlap=None, is_validated=False)
+    amounts["bound"] = bound_of(model)
+    return LaunchTime(**amounts, gpu=time.gpu.name, imbalance=1.0, overlap=None, is_validated=False)
 
 
 def with_serial_atomics(time: LaunchTime, model: LaunchModel) -> LaunchTime:

@@ -12,31 +12,38 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.api.fact_prices import price_facts
+from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.comparison.baseline import BaselineKernel, RecordedTime
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.comparison.pair_price import SECTORS, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.compiling.ask.manifest import read_launches_below
-from artifact_inspector.diagnosis.diagnose import microseconds_of
+from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, bytes_read, model_launch
 from artifact_inspector.errors import InspectorError, UsageError
-from artifact_inspector.execution.interpreter.budget import current_budget
+from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
 from artifact_inspector.execution.stored_values import StoredValues
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
+from artifact_inspector.execution.timing.launch_time import LaunchTime
 from artifact_inspector.execution.timing.ranking import find_missing_inputs
 from artifact_inspector.execution.timing.sampling import LaunchSample
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import content_digest, index_key
 from artifact_inspector.files.index import Index
+from artifact_inspector.hardware.timing import BOUNDS
 from artifact_inspector.vocabulary.fact import Sign
 
 PairLaunch = tuple[LaunchRequest, LaunchRequest]
 """A launch of the old kernel, and one of the new kernel."""
 MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
+WHOLE_SECONDS = 20.0
+"""Processor time for the simulation of whole launches, as `predict` makes them; beyond it, samples are compared."""
+SAMPLE_ERROR = 0.15
+"""Of a ratio from samples, if the grids or the loads differ: reads that CTAs share are in neither of the times."""
 _LEAST_CHANGE = 1.1
 """Factor from which an amount of work counts as changed."""
 _MINOR = 0.05
@@ -105,6 +112,7 @@ def predict_pair(
     open_index: Callable[[], Index] | None = None,
     *,
     has_overlap: bool = True,
+    whole_seconds: float = 0.0,
 ) -> PairPrice:
     """The predicted cost of one launch of both kernels.
 
@@ -114,6 +122,7 @@ def predict_pair(
         facts: differing facts to price one by one.
         open_index: opens the result cache, in which the simulated traffic of each kernel is kept.
         has_overlap: predict the overlap of both too, which takes a quarter of the processor time.
+        whole_seconds: processor time for the times of all CTAs; 0 compares samples.
     """
     requests = request if isinstance(request, tuple) else (request, request)
     launch = _describe_launch(requests[1], left)
@@ -127,28 +136,58 @@ def predict_pair(
             model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
             for x, gpu in [*zip(candidates, gpus, strict=True)][is_one_kernel:]
         ] * (1 + is_one_kernel)
+        whole = _predict_whole(candidates, models, gpus, disassemble, steps, whole_seconds)
     except InspectorError as error:
         return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpus[1] or "")
     is_one_gpu = left.target == right.target and gpus[0] == gpus[1]
     sides = ("it", "it") if is_one_kernel else ("the old kernel", "the new kernel")
     problem = next(filter(None, map(_describe_problem, sides, models)), "")
     old, new = models
-    terms = [model.time.terms(model.sample) if model.time is not None else {} for model in models]
-    bottlenecks = [max(units, key=units.__getitem__, default=None) for units in terms]
-    times = [microseconds_of(model) for model in models]
+    bounds = [bound_of(model) if model.time is not None else None for model in models]
+    times, work = [microseconds_of(model) for model in models], () if problem else _compare_work(old, new)
+    if whole:
+        bounds, times = [time.bound for time in whole], [time.us for time in whole]
+    bottlenecks = [bound and _UNITS.get(bound, bound) for bound in bounds]
+    are_alike = old.sample.launch.grid == new.sample.launch.grid and all(one.kind is not WorkKind.LOADS for one in work)
     costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
     overlaps = [_find_overlap(model) if has_overlap and not problem else None for model in models]
-    return PairPrice(
+    price = PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
         left_cycles=old.cycles, right_cycles=new.cycles, left_bottleneck=bottlenecks[0],
         right_bottleneck=bottlenecks[1], launch=launch,
         gpu=" → ".join(dict.fromkeys(model.time.gpu.name for model in models if model.time is not None)),
         problem=problem, facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
         bank_conflicts=() if problem else _find_conflicts(old, new),
-        work=() if problem else _compare_work(old, new), left_overlap=overlaps[0], right_overlap=overlaps[1],
-        left_microseconds=times[0], right_microseconds=times[1],
+        work=work, left_overlap=overlaps[0], right_overlap=overlaps[1],
+        left_microseconds=times[0], right_microseconds=times[1], is_sampled=not whole,
         is_validated=not any(model.is_amd for model in models)
     )  # fmt: skip
+    return price if whole or are_alike or not is_one_gpu else replace(price, same_within=SAMPLE_ERROR)
+
+
+_UNITS = {words: unit for unit, words in reversed(BOUNDS.items())}
+
+
+def _predict_whole(
+    candidates: Sequence[RankingCandidate],
+    models: Sequence[LaunchModel],
+    gpus: Sequence[str | None],
+    disassemble: Disassemble | None,
+    steps: int,
+    seconds: float,
+) -> list[LaunchTime]:
+    """The times that `predict` prints; none if one is not predicted, or not in time. AMD's are those of a sample."""
+    times: list[LaunchTime] = []
+    if not seconds or any(model.time is None or model.is_amd for model in models):
+        return times
+    with limit_simulation(seconds) as budget:
+        for at in range(1 if models[0] is models[1] else 0, 2):
+            one = (candidates[at].artifact, candidates[at].request)
+            time = predict_launches([one], disassemble, gpu=gpus[at], steps=steps)[0].time
+            if time is None or budget.is_spent():
+                return []
+            times.append(time)
+    return [times[0], times[-1]]
 
 
 def _find_overlap(model: LaunchModel) -> float | None:

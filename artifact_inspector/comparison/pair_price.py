@@ -98,8 +98,10 @@ class PairPrice:
     """Share of the cycles in which others work while a warp waits for global memory, as `predict` models it."""
     right_overlap: float | None = None
     left_microseconds: float | None = None
-    """The predicted time, from a sample of CTAs; `predict` simulates all, and so merges reads that CTAs share too."""
+    """The predicted time, as `predict` prints it; of a sample, reads that CTAs share are not merged."""
     right_microseconds: float | None = None
+    is_sampled: bool = True
+    """Whether the times are those of some CTAs: all would take too long, or the GPU is AMD's."""
     is_validated: bool = True
     """False if the model of a GPU was never compared with one: AMD."""
     same_within: float = SAME_WITHIN
@@ -164,11 +166,14 @@ class PairPrice:
         both = f"{' → '.join(times)} µs" if len(times) == 2 else ""
         relation = f"{self.ratio:.2f}× the old one{both and f' ({both})'}"
         if self.direction is Sign.NEUTRAL:
-            relation = f"equal ({self.ratio:.2f}×{f': {both}' if both else ''})"
+            unsure = self.same_within > SAME_WITHIN and abs(self.ratio - 1) > SAME_WITHIN
+            equal = f"within the error of {self.same_within:.0%}" if unsure else "equal"
+            relation = f"{equal} ({self.ratio:.2f}×{f': {both}' if both else ''})"
         terms = [BOUNDS.get(term, term) for term in (self.left_bottleneck, self.right_bottleneck) if term]
         bound = f", largest cost: {' → '.join(dict.fromkeys(terms))}" if terms else ""
         doubt = "" if self.is_validated else "; times of AMD GPUs were not compared with hardware"
-        where = f"{self.launch}, {self.gpu}, a sample of its CTAs{doubt}"
+        sampled = ", a sample of its CTAs" if self.is_sampled else ""
+        where = f"{self.launch}, {self.gpu}{sampled}{doubt}"
         shares = [share for share in (self.left_overlap, self.right_overlap) if share is not None]
         change = " → ".join(dict.fromkeys(f"{share * 100:.0f}" for share in shares))
         sentence = f"While a warp waits for global memory, others work in {change} % of the cycles"

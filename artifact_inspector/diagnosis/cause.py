@@ -107,3 +107,5 @@ class Diagnosis:
     summary: str
     """The first sentence of a report: the first cause, or that nothing stands out."""
     notes: tuple[str, ...] = field(default=())
+    bound: str = ""
+    """What limits the launch: `L2`; empty if times are not predicted."""

@@ -19,11 +19,12 @@ from artifact_inspector.diagnosis.attribution import (
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
-from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, model_launch
+from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
 from artifact_inspector.diagnosis.roofline import roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.launch_time import find_bounds
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.hardware.timing import BOUNDS
 
@@ -39,6 +40,7 @@ _CAUSES_OF_WAITS = (
     CauseKind.REDUNDANT_LOAD, CauseKind.INVARIANT_LOAD, CauseKind.UNCOALESCED, CauseKind.SPILLS,
     CauseKind.TYPE_CONVERSION,
 )  # fmt: skip
+_COST = "its largest cost is "
 MOST_CAUSES = 8
 MOST_WORDS = 32
 """Of a first sentence that names two causes."""
@@ -87,6 +89,16 @@ def microseconds_of(model: LaunchModel) -> float | None:
     return time.microseconds(sample, max(time.score(sample), time.turnover(sample), atomic_cycles(model)))
 
 
+def bound_of(model: LaunchModel) -> str:
+    """What limits a launch whose time is predicted, from a sample of CTAs; `predict` decides it the same way."""
+    time = model.launch_time
+    assert time is not None
+    us, timing, serial, most = microseconds_of(model) or 0.0, time.gpu.timing, atomic_cycles(model), model.cycles or 0.0
+    cycles, terms = max(most, serial), time.terms(model.sample)
+    unit = find_bounds(terms, timing, cycles * us / (us - timing.launch_us))[0]
+    return "atomics on one address" if serial > most else BOUNDS[unit]
+
+
 def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attribution | None = None) -> Diagnosis:
     """The diagnosis from all causes of a launch, and the largest one where the roofline hides its work."""
     ordered = sorted(
@@ -102,7 +114,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
     roofline = None if time is None else roofline_cycles(model, time)
-    microseconds = microseconds_of(model)
+    microseconds, bound = microseconds_of(model), "" if time is None else bound_of(model)
     roofline_microseconds, with_all_writes = _roofline_microseconds(model)
     speed = _roofline_speed(microseconds, roofline_microseconds)
     is_small = any(attribution.kind is CauseKind.SMALL_LAUNCH for attribution in ordered)
@@ -121,30 +133,35 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
             causes, summary = (), f"Not decided: {budget.reason}."
     elif not is_small and near >= 1 - NEAR_ROOFLINE:
         causes = ()
-        unit = _slowest_unit(time, model)
-        reason = "" if speed >= 1 - NEAR_ROOFLINE else f"its largest cost is {BOUNDS.get(unit, unit)}; "
+        reason = "" if speed >= 1 - NEAR_ROOFLINE else f"{_COST}{bound}; "
         summary = f"Nothing stands out: {reason}{_describe_speed(speed)}{_remainder(ordered, hidden)}."
     else:
         if not is_large:
-            bound = _bound(model, speed)
-            causes = (_name_largest(bound, ordered[0]) if ordered else bound,)
+            whole = _describe_bound(model, bound, speed)
+            causes = (_name_largest(whole, ordered[0]) if ordered else whole,)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(
         kernel=artifact.display_name, hash=artifact.hash, target=str(model.target),
         gpu=None if time is None else time.gpu.name, grid=model.sample.launch.grid, microseconds=microseconds,
-        roofline_microseconds=roofline_microseconds, causes=causes, summary=summary, notes=notes
+        roofline_microseconds=roofline_microseconds, causes=causes, summary=summary, notes=notes, bound=bound
     )  # fmt: skip
 
 
-def with_time(diagnosis: Diagnosis, microseconds: float) -> Diagnosis:
-    """The diagnosis with another predicted time, also where its sentence says how far the roofline is."""
+def with_time(diagnosis: Diagnosis, microseconds: float, bound: str) -> Diagnosis:
+    """The diagnosis with the time and the bound that `predict` prints, also where its sentence names them."""
     times, roofline = (diagnosis.microseconds, microseconds), diagnosis.roofline_microseconds
     before, after = (_describe_speed(_roofline_speed(time, roofline)) for time in times)
-    causes = tuple(replace(cause, text=cause.text.replace(before, after)) for cause in diagnosis.causes)
-    return replace(
-        diagnosis, microseconds=microseconds, causes=causes, summary=diagnosis.summary.replace(before, after)
-    )
+    named = re.compile(rf"{_COST}{re.escape(diagnosis.bound)}( \([^)]*\))?" if bound != diagnosis.bound else "$^")
+
+    def revise(text: str) -> str:
+        return named.sub(f"{_COST}{bound}", text.replace(before, after))
+
+    causes = tuple(replace(cause, text=revise(cause.text)) for cause in diagnosis.causes)
+    if bound != BOUNDS["path"] and [cause.kind for cause in causes[:1]] == [CauseKind.FEW_BYTES]:
+        causes = (Cause(CauseKind.BOUND, None, None, f"No single cause: {_COST}{bound}; {after}."), *causes[1:])
+    summary = causes[0].text if causes else revise(diagnosis.summary)
+    return replace(diagnosis, microseconds=microseconds, bound=bound, causes=causes, summary=summary)
 
 
 def _roofline_speed(microseconds: float | None, roofline: float | None) -> float:
@@ -246,14 +263,10 @@ def _name_largest(bound: Cause, largest: Attribution) -> Cause:
     return replace(largest.as_cause(), text=text)
 
 
-def _slowest_unit(time: TimeModel, model: LaunchModel) -> str:
-    return max(terms := time.terms(model.sample), key=terms.__getitem__)
-
-
-def _bound(model: LaunchModel, speed: float) -> Cause:
+def _describe_bound(model: LaunchModel, bound: str, speed: float) -> Cause:
     assert model.time is not None
-    unit = _slowest_unit(model.time, model)
-    if unit == "path":
+    terms = model.time.terms(model.sample)
+    if bound == BOUNDS["path"] and max(terms, key=terms.__getitem__) == "path":
         reason = "too few bytes are in flight: the latency of each CTA bounds it"
         return Cause(CauseKind.FEW_BYTES, None, None, f"The launch: {reason}.")
     lines = {
@@ -261,6 +274,5 @@ def _bound(model: LaunchModel, speed: float) -> Cause:
         for line, steps in group_by_line(model, bool).items()
     }
     costliest = max(lines, key=lambda line: lines[line], default="")
-    where = f" ({lines[costliest]:.0%} of it at {costliest})" if unit == "issue" and costliest else ""
-    reason = f"No single cause: its largest cost is {BOUNDS.get(unit, unit)}{where}"
-    return Cause(CauseKind.BOUND, None, None, f"{reason}; {_describe_speed(speed)}.")
+    where = f" ({lines[costliest]:.0%} of it at {costliest})" if bound == BOUNDS["issue"] and costliest else ""
+    return Cause(CauseKind.BOUND, None, None, f"No single cause: {_COST}{bound}{where}; {_describe_speed(speed)}.")

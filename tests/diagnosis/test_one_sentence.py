@@ -18,7 +18,7 @@ from artifact_inspector.api import advice
 from artifact_inspector.cli import app
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.cli._pages import view_kernels
-from artifact_inspector.diagnosis.cause import Diagnosis
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose, with_time
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
@@ -75,8 +75,26 @@ def test_the_sentence_says_what_the_printed_times_say(microseconds: float, sente
     sampled = Diagnosis(
         "k", "0", "sm_90", "H100", (1, 1, 1), 88.0, 80.0, (), "Nothing stands out: within 9% of the roofline."
     )
-    timed = with_time(sampled, microseconds)
-    assert (timed.microseconds, timed.summary) == (microseconds, sentence)
+    timed = with_time(sampled, microseconds, "L2")
+    assert (timed.microseconds, timed.summary, timed.bound) == (microseconds, sentence, "L2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (CauseKind.BOUND, "No single cause: its largest cost is L2; 64% of the roofline's speed."),
+        (CauseKind.BOUND, "No single cause: its largest cost is L2 (9% of it at k.py:3); 64% of the roofline's speed."),
+        (CauseKind.FEW_BYTES, "The launch: too few bytes are in flight: the latency of each CTA bounds it."),
+    ],
+)
+def test_advise_names_the_bound_that_predict_names(kind: CauseKind, text: str) -> None:
+    """All CTAs of a GEMM share operands in L2, a sample does not: tensor cores limit it, not the L2."""
+    sampled = Diagnosis(
+        "k", "0", "sm_90", "H100", (1, 1, 1), 719.0, 457.0, (Cause(kind, None, None, text),), text, bound="L2"
+    )
+    timed = with_time(sampled, 628.0, "tensor cores")
+    assert timed.summary == "No single cause: its largest cost is tensor cores; 73% of the roofline's speed."
+    assert timed.causes[0].text == timed.summary
 
 
 @pytest.mark.parametrize("name", ["copy", "softmax", "masked_add"])

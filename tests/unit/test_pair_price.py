@@ -14,9 +14,9 @@ from saved import FIXTURES, ROOT, saved
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.api import pair_prices
 from artifact_inspector.api.launches import predict_launches
-from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, recall_price
+from artifact_inspector.api.pair_prices import SAMPLE_ERROR, WHOLE_SECONDS, find_pair_launch, predict_pair, recall_price
 from artifact_inspector.comparison.pair import compare_kernels
-from artifact_inspector.comparison.pair_price import LaunchWork, LineConflicts, PairPrice, WorkKind
+from artifact_inspector.comparison.pair_price import SAME_WITHIN, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.diagnosis import diagnose, launch_model
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
@@ -26,6 +26,8 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.index import Index
 from artifact_inspector.files.objdump import binary_disassembler
+from artifact_inspector.hardware.timing import BOUNDS
+from artifact_inspector.vocabulary.fact import Sign
 
 ARGUMENTS = ("desc=bf16[4096,4096]", "out=fp32[4096]", "M=4096", "N=4096")
 COLMAX = LaunchRequest(("32",), dict(map(parse_argument, ARGUMENTS)))
@@ -275,6 +277,28 @@ def test_a_compared_time_is_that_of_predict() -> None:
     price = predict_pair(entry, entry, launch, disassemble)
     assert time is not None
     assert price.right_microseconds == pytest.approx(time.us, rel=0.01)
+
+
+@pytest.mark.parametrize("seconds", [WHOLE_SECONDS, 0.0])
+def test_a_compared_time_merges_the_reads_that_ctas_share_or_says_that_it_does_not(seconds: float) -> None:
+    """CTAs of a matrix product share operands: a sample of them takes longer than their share of the launch."""
+    tensors = ("a_ptr=fp16[65536]", "b_ptr=fp16[65536]", "c_ptr=fp16[524288]")
+    sizes = ("N=1024", "K=64", "stride_am=64", "stride_bk=1024", "stride_cm=1024")
+    disassemble = binary_disassembler(find_disassembler(None))
+    sides = open_cache(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped").entries[:1] * 2
+    launches = (
+        LaunchRequest(("128",), dict(map(parse_argument, (*tensors, "M=512", *sizes)))),
+        LaunchRequest(("64",), dict(map(parse_argument, (*tensors, "M=256", *sizes)))),
+    )
+    price = predict_pair(*sides, launches, disassemble, whole_seconds=seconds)
+    times = [predict_launches([pair], disassemble)[0].time for pair in zip(sides, launches, strict=True)]
+    assert (price.is_sampled, price.same_within) == ((False, SAME_WITHIN) if seconds else (True, SAMPLE_ERROR))
+    assert ("a sample of its CTAs" in price.sentence) is price.is_sampled
+    exact = [(price.left_microseconds, price.left_bottleneck), (price.right_microseconds, price.right_bottleneck)]
+    whole = [(time.us, time.bound) for time in times if time is not None]
+    assert ([(us, BOUNDS[unit or ""]) for us, unit in exact] == whole) is not price.is_sampled
+    near = replace(price, ratio=1.1)
+    assert (near.direction is Sign.NEUTRAL, "within the error of 15%" in near.sentence) == (price.is_sampled,) * 2
 
 
 def test_each_side_is_priced_on_its_own_product() -> None:
