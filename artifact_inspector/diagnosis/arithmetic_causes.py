@@ -64,8 +64,7 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             continue
         if exchange and operations.has(line, *_REDUCTIONS) and not operations.has(line, *DOTS):
             reason = "every iteration reduces across threads; accumulate per thread and reduce once after the loop"
-            released = _released_loads(model, line)
-            yield attribute(model, CauseKind.REDUCTION_PER_TRIP, line, integer, reason, released=released)
+            yield _reduction(model, line, exchange, integer, reason)
         elif exchange and line in operations.converts_layout and not operations.has(line, *DOTS):
             reason = "every iteration converts a tile's layout through shared memory; keep one layout in the loop"
             yield attribute(model, CauseKind.LAYOUT_CONVERSION, line, exchange, reason)
@@ -130,6 +129,21 @@ def _indices_outside_loops(model: LaunchModel) -> Iterator[Attribution]:
         elif line in model.operations.converts_doubles:
             reason = "each thread converts to fp64 or back; compute in fp32 (a loaded scalar may be the fp64 operand)"
             yield attribute(model, CauseKind.TYPE_CONVERSION, line, steps, reason)
+
+
+def _reduction(
+    model: LaunchModel, line: str, exchange: Sequence[ProgramStep], steps: Sequence[ProgramStep], reason: str
+) -> Attribution:
+    """A reduction of every iteration: what threads exchange, and an instruction that combines it for each.
+
+    What a thread computes of its own elements is left: it accumulates as many.
+    """
+    executed = model.counters.warps_executed
+    counts = [sum(executed[step.index] for step in some) for some in (exchange, {*steps} - {*exchange})]
+    left = dict.fromkeys((step.index for step in steps), max(0.0, 1 - counts[0] / max(1, counts[1])))
+    left |= dict.fromkeys((step.index for step in exchange), 0.0)
+    repair, released = partial(without_work, fractions=left), _released_loads(model, line)
+    return attribute_repair(model, CauseKind.REDUCTION_PER_TRIP, line, repair, left, reason, released=released)
 
 
 def _released_loads(model: LaunchModel, line: str) -> frozenset[int]:

@@ -41,6 +41,13 @@ class Attribution:
     """Further lines with the same cause, whose share is included."""
     released: frozenset[int] = frozenset()
     """Loads that other loads need not wait for without the cause."""
+    is_of_tensor: bool = False
+    """Whether a tensor's strides or addresses make it, which no repair of another cause changes."""
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether the repair of a specific cause often removes this one too."""
+        return self.kind.is_generic and not self.is_of_tensor
 
     @property
     def hidden_weight(self) -> float:

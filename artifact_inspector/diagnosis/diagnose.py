@@ -65,10 +65,10 @@ def diagnose(
         attribution
         for attribution in attributions
         if attribution.hidden_weight >= SMALL_SHARE
-        and (not attribution.kind.is_generic or attribution.hidden_weight > attribution.weight)
+        and (not attribution.is_generic or attribution.hidden_weight > attribution.weight)
     ]
     largest = max(small, key=lambda cause: cause.hidden_weight) if small and model.time else None
-    first = [largest] if largest and not largest.kind.is_generic else []
+    first = [largest] if largest and not largest.is_generic else []
     return describe(model, large or first, largest)
 
 
@@ -184,7 +184,7 @@ def _roofline_microseconds(model: LaunchModel) -> tuple[float | None, float | No
 
 def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> str:
     """What a launch near its roofline still loses, or would lose if the roofline did not hide it."""
-    specific = (cause for cause in ordered if cause.weight >= LEAST_SHARE and not cause.kind.is_generic)
+    specific = (cause for cause in ordered if cause.weight >= LEAST_SHARE and not cause.is_generic)
     if (largest := next(specific, None)) is not None:
         return f"; most of the rest is lost at {largest.as_cause().text[:-1]}"
     if hidden is None or hidden.issued < MANY_INSTRUCTIONS:
@@ -208,7 +208,7 @@ def urgency_of(cause: Attribution, attributions: Sequence[Attribution] = ()) -> 
         least = cause.weight * _WAIT_URGENCY
         if any(other.kind is CauseKind.NARROW_ACCESS and other.weight >= least for other in attributions):
             return least * _GENERIC_URGENCY
-    if cause.kind.is_generic:
+    if cause.is_generic:
         return cause.weight * _GENERIC_URGENCY
     if cause.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
         return cause.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
@@ -236,12 +236,12 @@ def describe_first(attributions: Sequence[Attribution], ordered: Sequence[Attrib
 
 def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attribution]) -> str:
     """The second cause, if it is as large, at least half as large, or specific beside a generic one."""
-    first, others = ordered[0], [cause for cause in ordered[1:] if not cause.kind.is_generic]
+    first, others = ordered[0], [cause for cause in ordered[1:] if not cause.is_generic]
     if not others or first.share is None or (second := others[0]).share is None:
         return ""
     least, urgency = urgency_of(first, attributions), urgency_of(second, attributions)
     is_equal, is_half = urgency >= least - TIE, urgency >= max(least / 2, 2 * LEAST_SHARE)
-    if not is_equal and not is_half and not (first.kind.is_generic and second.share >= LEAST_SHARE):
+    if not is_equal and not is_half and not (first.is_generic and second.share >= LEAST_SHARE):
         return ""
     place = "there" if second.line == first.line else second.line or "the launch"
     return f"; {'as large' if is_equal else 'also'}: {place} ({second.share:.0%}), {second.reason.partition(';')[0]}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from artifact_inspector.diagnosis.access_alignment import how_to_widen
+from artifact_inspector.diagnosis.access_alignment import find_alignment, how_to_widen
 from artifact_inspector.diagnosis.arithmetic_causes import is_float_arithmetic
 from artifact_inspector.diagnosis.attribution import Attribution, attribute, attribute_repair, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
@@ -163,7 +163,8 @@ def _attribute_narrow(
 
     is_copied = width < LEAST_COPY <= most and model.operations.multiplies_at(line)
     released = frozenset(s.index for s in steps if s.kind == "global_load" and is_copied)
-    yield attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
+    of_line = attribute_repair(model, CauseKind.NARROW_ACCESS, line, widen, fractions, reason, released=released)
+    yield replace(of_line, is_of_tensor=find_alignment(model, steps, int(width)) <= width < most)
 
 
 def _attribute_separate(
