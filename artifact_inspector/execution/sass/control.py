@@ -14,6 +14,7 @@ from artifact_inspector.execution.interpreter.values import (
     UnknownValue,
     Value,
     apply,
+    as_mask,
     distinct_values,
     has_lanes,
     invert_mask,
@@ -27,9 +28,10 @@ INSTRUCTION_BYTES = 16
 """Bytes of an instruction since sm_70."""
 
 
-def branch_to(statement: SassStatement, target: int | None) -> op.StepRun:
+def branch_to(statement: SassStatement, target: int | None, *, is_usual: bool = False) -> op.StepRun:
     """A branch with a fixed target.
 
+    Lanes with an unknown condition take it if it `is_usual`, as around the slow path of a division.
     A warp takes `.U` only if its guard holds in all of its active lanes; otherwise all of them fall through.
     """
     conditions = [op.predicate_reader(o) for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
@@ -50,6 +52,11 @@ def branch_to(statement: SassStatement, target: int | None) -> op.StepRun:
             condition_holds = holds if condition_holds is True else apply(np.logical_and, condition_holds, holds)
         if isinstance(condition_holds, (bool, np.bool_)) and not condition_holds:
             return False
+        if is_usual:
+            condition_holds = True if isinstance(condition_holds, UnknownValue) else condition_holds
+            if machine.undecided_lanes is not None:
+                machine.active_mask = machine.active_mask | as_mask(machine.undecided_lanes.unknown_bits)
+                machine.undecided_lanes = None
         return machine.branch(condition_holds, target)
 
     return run

@@ -8,6 +8,7 @@ computes the same for a warp. An opcode without a row writes unknown results and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
@@ -52,6 +53,10 @@ _EXITS = ("EXIT", "RET")
 _INDIRECT = ("BRX", "JMX", "CALL", "RET")
 """Opcode prefixes whose target is not in the code."""
 _UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
+_SLOW_PATH = re.compile(r"CALL\.\S+ .*__cuda_\w+_f(32|64)_\w*(full|path)")
+"""A call for operands near the ends of the exponent's range: `$__cuda_sm20_div_rn_f64_full`."""
+_NEAR = 4
+"""Instructions between the branch around such a call and the call, at most."""
 _STEP_KINDS: Mapping[str, StepKind] = {
     "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
     "RED": "global_reduction", "REDG": "global_reduction", "ATOM": "global_atomic", "ATOMG": "global_atomic",
@@ -97,7 +102,11 @@ def read_program(
     instructions = [instruction for function in section for instruction in function.instructions]
     targets = _branch_targets(section)
     jumps = [at for at, instruction in enumerate(instructions) if instruction.opcode.startswith(_INDIRECT)]
-    steps = [_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)]
+    calls = [at for at, instruction in enumerate(instructions) if _SLOW_PATH.match(instruction.text)]
+    usual = {at for call in calls for at in range(call - _NEAR, call) if targets.get(at, 0) > call}
+    steps = [
+        _decode_step(at, one, module, targets.get(at), is_usual=at in usual) for at, one in enumerate(instructions)
+    ]
     if any("CAS" in instruction.opcode for instruction in section[0].instructions):
         assume_swaps(steps, FunctionCode(section[0], module, language.FORMAT))
     blocks = block_ranges(section[0], _EXITS) if len(section) == 1 else ()
@@ -147,10 +156,13 @@ def _branch_targets(section: Sequence[Function]) -> dict[int, int]:
     return targets
 
 
-def _decode_step(at: int, instruction: Instruction, module: Module, target: int | None) -> ProgramStep:
+def _decode_step(
+    at: int, instruction: Instruction, module: Module, target: int | None, *, is_usual: bool = False
+) -> ProgramStep:
     statement = parse_statement(instruction.text)
     base = statement.base
     run, is_supported = _build_run(statement, instruction, target)
+    run = branch_to(statement, target, is_usual=True) if is_usual else run
     guard = None if statement.guard in (None, "PT", "UPT") and not statement.is_guard_negated else statement.guard
     matrix = language.FORMAT.matrix(instruction, module)
     return ProgramStep(
