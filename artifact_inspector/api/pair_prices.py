@@ -359,6 +359,8 @@ def _price_launch(
         now = predict(artifact, _request_of(*(same_work or [(time.launch, root)])[0]), time.gpu)
     except UsageError as error:
         return unknown_price(error.message)
+    if now.ratio is None and launches and not same_work:
+        return unknown_price(_describe_difference(arguments, _arguments(launches[0][0], constants)))
     old_times = (time.microseconds, time.cycles)
     new_times = (now.right_microseconds, now.right_cycles)
     old, new = next(((x, y) for x, y in zip(old_times, new_times, strict=True) if x and y), (None, None))
@@ -366,6 +368,21 @@ def _price_launch(
         now, ratio=None if now.ratio is None or old is None or new is None else new / old,
         left_microseconds=time.microseconds, left_cycles=time.cycles, left_bottleneck=time.bottleneck
     )  # fmt: skip
+
+
+def _describe_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """That two launches differ, and in which arguments: `vocab 50272 → 50257`."""
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    names.sort(key=lambda name: isinstance(new.get(name, old.get(name)), tuple))  # numbers say more than shapes
+    changes = [f"{name} {_show(old.get(name))} → {_show(new.get(name))}" for name in names]
+    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+    return f"its launch differs from the recorded one: {', '.join(changes[:3])}{more}"
+
+
+def _show(argument: Any) -> str:
+    if isinstance(argument, tuple):
+        return f"{argument[1]}[{','.join(map(str, argument[0] or ()))}]"
+    return "absent" if argument is None else str(argument)
 
 
 def unknown_price(problem: str, launch: str = "", gpu: str = "") -> PairPrice:

@@ -162,6 +162,9 @@ class Change:
             if cause is not None and _is_small(headline, price.ratio) and _explains(cause[1], price.ratio):
                 fact = headline.fact._replace(price=None)
                 headline = headline._replace(fact=fact, phrase=cause[0], source=None, reason="")
+            elif price.new_limit and _is_small(headline, price.ratio):
+                fact = headline.fact._replace(price=None)
+                headline = headline._replace(fact=fact, phrase=price.new_limit, source=None, reason="")
             return headline.describe(lead, price.ratio)
         work = "" if cause is None else f": {cause[0]}"
         lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{work}"

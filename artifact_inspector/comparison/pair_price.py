@@ -144,6 +144,13 @@ class PairPrice:
         return None if work is None else (str(work), work.ratio)
 
     @property
+    def new_limit(self) -> str:
+        """That the slower kernel is limited by fp64, and the other is not, which no fact of its code says; or empty."""
+        sides = [self.left_bottleneck, self.right_bottleneck][:: -1 if self.direction is Sign.BETTER else 1]
+        is_new = self.direction in (Sign.WORSE, Sign.BETTER) and sides[1] == "double" != sides[0]
+        return f"{BOUNDS['double']} limits {'it' if self.direction is Sign.WORSE else 'the old one only'}" * is_new
+
+    @property
     def decisive_work(self) -> LaunchWork | None:
         """What the unit that bounds the slower kernel does less, or more; None if that does not explain the time."""
         is_worse = self.direction is Sign.WORSE

@@ -34,6 +34,7 @@ from artifact_inspector.findings import (
     redundant_matrix_work,
     register_spill,
     scalar_spill,
+    slow_fp64,
     tail_wave,
     too_many_threads,
     uncoalesced_access,
@@ -60,7 +61,7 @@ RULES: tuple[Rule, ...] = tuple(
         register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_policy,
         contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
         lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
-        operands_word_by_word, load_past_the_end, widened_dot, atomic_by_swaps,
+        operands_word_by_word, load_past_the_end, widened_dot, atomic_by_swaps, slow_fp64,
     )
 )  # fmt: skip
 """Every rule, by code; a code is never reused."""

@@ -67,6 +67,7 @@ MADE = {
     "AI020",
     "AI021",
     "AI025",
+    "AI028",
     "AI026",
 }
 """What no compiler leaves behind: shown below on entries made for it."""

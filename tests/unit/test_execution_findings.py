@@ -13,6 +13,7 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.execution.timing.launch_time import LaunchTime
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import find_launch_findings
 
@@ -79,3 +80,22 @@ def test_the_last_iterations_of_a_pipeline_switch_no_lanes_off() -> None:
     result = prediction("matmul")
     assert "AI018" not in codes(result)
     assert result.counters.masked_lanes is not None
+
+
+@pytest.mark.parametrize(
+    ("target", "busy", "message"),
+    [
+        ("sm_86", 30.0, "fp64 instructions keep their unit of G busy for 30% of the predicted time, at 1/64 of its fp32 rate"),
+        ("sm_75", 30.0, "fp64 instructions keep their unit of G busy for 30% of the predicted time, at 1/32 of its fp32 rate"),
+        ("sm_90", 120.0, "fp64 instructions keep their unit of G busy for 100% of the predicted time, at 1/2 of its fp32 rate"),
+        ("sm_103", 30.0, "fp64 instructions keep their unit of G busy for 30% of the predicted time"),
+        ("sm_86", 20.0, None),
+        ("sm_86", None, None),
+    ],
+)  # fmt: skip
+def test_a_busy_fp64_unit_is_reported_with_its_rate(target: str, busy: float | None, message: str | None) -> None:
+    terms = {} if busy is None else {"double": busy}
+    time = LaunchTime(100.0, 70.0, 145.0, "G", "double precision", terms, 1, 1.0, None, False)
+    found = replace(prediction("softmax", grid=8), target=target, time=time)
+    assert codes(found).get("AI028") == message
+    assert "AI028" not in codes(replace(found, time=None))

@@ -572,6 +572,38 @@ def test_a_function_is_called_and_returns_to_who_called_it() -> None:
     assert counts.warps_executed[6:8] == [1, 1]
 
 
+DIVIDED = """
+    DMNMX R4, R2, R2
+    ISETP.GE.AND P0, PT, R4, 0x1, PT
+    ISETP.GE.AND P2, PT, R5, 0x1, PT
+    MOV R1, 0x1
+    BRANCH
+    MOV R6, 0x80
+    CALL.REL.NOINC `($k$HELPER)
+    BRA `(.L_end)
+    NOP
+.L_end:
+    IADD3 R1, R1, 0x100, RZ
+    EXIT
+    .type $k$HELPER,@function
+$k$HELPER:
+    IADD3 R1, R1, 0x10, RZ
+    RET.REL.NODEC R6 `(k)
+"""
+
+
+@pytest.mark.parametrize("branch", ["@P0 BRA `(.L_end)", "@P0 BRA P2, `(.L_end)", "BRA P2, `(.L_end)"])
+@pytest.mark.parametrize(
+    ("helper", "is_slow_path"),
+    [("__cuda_sm20_div_rn_f64_full", True), ("__cuda_sm3x_div_rn_noftz_f32_slowpath", True), ("__cuda_sm20_div_u64", False)],
+)  # fmt: skip
+def test_unknown_operands_of_a_division_take_its_usual_path(branch: str, helper: str, is_slow_path: bool) -> None:
+    """The slow path is of operands near the ends of the exponent's range; a 64-bit integer has no usual path."""
+    machine, _, ended = run(DIVIDED.replace("BRANCH", branch).replace("HELPER", helper))
+    assert bool(ended) is not is_slow_path
+    assert ended or value(machine, "R1") == 0x101
+
+
 PARTS = """
     S2R R0, SR_TID.X
     ISETP.GE.AND P0, PT, R0, 0x10, PT

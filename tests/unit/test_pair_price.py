@@ -344,3 +344,19 @@ def test_sectors_of_one_vendor_are_not_compared_with_those_of_another() -> None:
     price = predict_pair(*entries, launch, binary_disassembler(find_disassembler(None)))
     assert {row.kind for row in price.work} <= {WorkKind.DEVICE_READS}
     assert price.ratio is not None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sides", "limit"),
+    [
+        (1.2, ("dram", "double"), "double precision limits it"),
+        (0.8, ("double", "dram"), "double precision limits the old one only"),
+        (1.2, ("double", "double"), ""),
+        (1.2, ("double", "dram"), ""),
+        (1.0, ("dram", "double"), ""),
+        (1.2, ("dram", "lsu"), ""),
+    ],
+)
+def test_a_sum_in_fp64_is_named_where_it_limits_one_side(ratio: float, sides: tuple[str, str], limit: str) -> None:
+    """No fact of the code has fp64 instructions: more shared memory was named for a sum of twice as wide numbers."""
+    assert PairPrice(ratio, 100.0, 120.0, *sides, "grid 1", "A10").new_limit == limit
