@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -88,7 +89,7 @@ def try_change(
         results_by_state = compiling.result()
     rows = results_by_state[-1]
     for row in rows:
-        _raise_failure(row)
+        _raise_failure(row, cache=cache_location and cache_location[0])
     if isinstance(old_state, KernelState):
         old_rows = results_by_state[0]
         if len(old_rows) != len(rows):
@@ -201,11 +202,20 @@ def _compare_entries(
     return EffectReport(label, name, reach, entries[0], entries[1], price)
 
 
-def _raise_failure(row: CompileResult, prefix: str = "") -> None:
+def _raise_failure(row: CompileResult, prefix: str = "", cache: Path | None = None) -> None:
+    """Raise what a state failed with; for an argument that the record of a cache lacks, say what to add."""
     if row.message is not None:
-        remedy = row.remedy
-        if row.is_usage_error and "needs its argument" in row.message:
-            remedy = f"Take the signature from a cache with --against CACHE, or give it with -S. {remedy or ''}".strip()
+        remedy = row.remedy or ""
+        if row.is_usage_error and re.search("needs its argument|is a tl.constexpr, and", row.message):
+            if cache is None:
+                remedy = f"Take the signature from a cache with --against CACHE, or give it with -S. {remedy}".strip()
+            else:
+                launched = {x: y for one in read_launches(cache) for x, y in one.get("args", {}).items()}
+                for name in re.findall(r"--const (\w+)=", remedy):  # an argument that became a constant
+                    value = launched.get(name)
+                    known = f"--const {name}={value}" if isinstance(value, int | float) else f"--const {name}=…"
+                    remedy = re.sub(rf"--const {name}=\S+?(?=\.?( |$))", known, remedy)
+                remedy = f"{remedy.rstrip('.')}. Or give it a default: `NAME: tl.constexpr = VALUE`."
         raise (UsageError if row.is_usage_error else CompileError)(f"{prefix}{row.message}", remedy)
 
 

@@ -16,7 +16,7 @@ from saved import FIXTURES, ROOT
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
-from artifact_inspector.api.pair_prices import price_record, record_times
+from artifact_inspector.api.pair_prices import price_record, record_times, unknown_price
 from artifact_inspector.comparison import baseline
 from artifact_inspector.comparison.baseline import RecordedTime, record
 from artifact_inspector.comparison.matching import Candidate
@@ -410,3 +410,14 @@ def test_a_launch_of_other_tiles_needs_a_record_of_its_own(tmp_path: Path) -> No
     other = replace(recorded, summary=replace(recorded.summary, tiles=()))
     assert "its tiles changed" in price_record(other, Candidate(entry), [], tmp_path, predict).problem
     assert price_record(other, Candidate(entry), rows, tmp_path, predict).ratio == 5.0  # its own record
+
+    def refuse(artifact: Artifact, request: LaunchRequest, gpu: str | None) -> PairPrice:
+        return unknown_price("it depends on values of a_ptr")
+
+    tensor = {"shape": [4], "dtype": "float16"}
+    changed = [({**row, "args": {**row["args"], "M": 7, "a_ptr": tensor}}, root) for row, root in rows]
+    number = rows[0][0]["args"]["M"]
+    problem = price_record(recorded, Candidate(entry), changed, tmp_path, refuse).problem
+    assert problem.startswith(f"its launch differs from the recorded one: M {number} → 7, a_ptr ")
+    assert problem.endswith(" → float16[4]")
+    assert price_record(recorded, Candidate(entry), rows, tmp_path, refuse).problem == "it depends on values of a_ptr"

@@ -147,9 +147,28 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResul
 
 def test_a_missing_signature_is_answered_with_both_sources(made: list[CompileResult]) -> None:
     made[0] = replace(made[0], directory=None, message="k needs its argument n.", remedy="Give …", is_usage_error=True)
-    answer = against(SAVED / "sm_80")
-    assert answer.exit_code == 2
-    assert "--against CACHE, or give it with -S" in answer.stderr
+    with pytest.raises(UsageError) as refused:
+        trial._raise_failure(made[0])
+    assert "--against CACHE, or give it with -S" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy", "answer"),
+    [
+        ("k needs its arguments RNG, n.", "Give constants with --const RNG=… --const n=64.", "--const RNG=… --const n=4096. Or"),
+        ("k: n is a tl.constexpr, and 'i32:16' is not a value.", "Give it with --const n=…", "Give it with --const n=4096. Or"),
+    ],
+)  # fmt: skip
+def test_a_new_constant_is_answered_with_what_the_recorded_launch_has(
+    message: str, remedy: str, answer: str, made: list[CompileResult], tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    shutil.copytree(SAVED / "sm_80", cache)
+    (cache / "inspect-kernel.json").write_text(json.dumps({"launches": [{"args": {"n": 4096, "x": {"shape": [1]}}}]}))
+    made[0] = replace(made[0], directory=None, message=message, remedy=remedy, is_usage_error=True)
+    given = against(cache)
+    assert given.exit_code == 2
+    assert f"{answer} give it a default: `NAME: tl.constexpr = VALUE`." in " ".join(given.stderr.split())
 
 
 def test_a_missing_file_is_an_error_of_its_own() -> None:
