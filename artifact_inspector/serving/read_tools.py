@@ -287,15 +287,8 @@ def launched_kernels(service: ToolContext, arguments: Mapping[str, Any]) -> list
 
 
 ANSWERS: Mapping[str, AnswerFunction] = {
-    "list": _answer_list,
-    "inspect": _answer_inspect,
-    "lines": _answer_lines,
-    "findings": _answer_findings,
-    "diff": _answer_diff,
-    "predict": _answer_predict,
-    "rank": _answer_rank,
-    "check-memory": _answer_check_memory,
-    "advise": _answer_advise,
-    "explain": _answer_explain,
-}
+    "list": _answer_list, "inspect": _answer_inspect, "lines": _answer_lines, "findings": _answer_findings,
+    "diff": _answer_diff, "predict": _answer_predict, "rank": _answer_rank, "check-memory": _answer_check_memory,
+    "advise": _answer_advise, "explain": _answer_explain,
+}  # fmt: skip
 """Name of a tool → what answers its calls."""

@@ -285,20 +285,13 @@ def _select(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Ax
 
 _ELEMENTWISE = frozenset({_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select})
 _RULES: dict[AxisRole, tuple[Rule, int]] = {
-    AxisRole.CONSTANT: (_constant, 0),
-    AxisRole.RANGE: (_range, 0),
-    AxisRole.SPLAT: (_splat, 1),
-    AxisRole.BROADCAST: (_broadcast, 1),
-    **dict.fromkeys(REARRANGING_ROLES, (_rearrange, 1)),
+    AxisRole.CONSTANT: (_constant, 0), AxisRole.RANGE: (_range, 0), AxisRole.SPLAT: (_splat, 1),
+    AxisRole.BROADCAST: (_broadcast, 1), **dict.fromkeys(REARRANGING_ROLES, (_rearrange, 1)),
     **dict.fromkeys(IDENTITY_ROLES, (_same, 1)),
     **dict.fromkeys((AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.ADD_POINTER), (_add, 2)),
-    AxisRole.MULTIPLY: (_multiply, 2),
-    AxisRole.SHIFT_LEFT: (_shift_left, 2),
-    **dict.fromkeys((AxisRole.DIVIDE, AxisRole.SHIFT_RIGHT), (_divide, 2)),
-    AxisRole.REMAINDER: (_remainder, 2),
-    AxisRole.COMPARE: (_compare, 2),
-    AxisRole.LOGIC: (_logic, 2),
-    AxisRole.EITHER: (_either, 2),
+    AxisRole.MULTIPLY: (_multiply, 2), AxisRole.SHIFT_LEFT: (_shift_left, 2),
+    **dict.fromkeys((AxisRole.DIVIDE, AxisRole.SHIFT_RIGHT), (_divide, 2)), AxisRole.REMAINDER: (_remainder, 2),
+    AxisRole.COMPARE: (_compare, 2), AxisRole.LOGIC: (_logic, 2), AxisRole.EITHER: (_either, 2),
     AxisRole.SELECT: (_select, 3),
-}
+}  # fmt: skip
 """The rule of each operation, and its number of operands."""

@@ -12,16 +12,6 @@ from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sourc
 from artifact_inspector.report.html.table_page import MAX_DETAILS, name_details
 
 __all__ = [
-    "MAX_DETAILS",
-    "NO_SOURCES",
-    "KernelView",
-    "ReadSource",
-    "Sources",
-    "cache_page",
-    "corpus_page",
-    "make_detail",
-    "matrix_page",
-    "name_details",
-    "view_kernel",
-    "view_row",
-]
+    "MAX_DETAILS", "NO_SOURCES", "KernelView", "ReadSource", "Sources", "cache_page", "corpus_page", "make_detail",
+    "matrix_page", "name_details", "view_kernel", "view_row",
+]  # fmt: skip
