@@ -58,10 +58,10 @@ def more_warps(kernel: KernelFacts) -> Iterator[Switch]:
         yield Switch(SwitchKind.OPTION, "num_warps", 2 * warps)
 
 
-def deeper(kernel: KernelFacts) -> Iterator[Switch]:
-    """One stage more."""
-    if kernel.num_stages is not None:
-        yield Switch(SwitchKind.OPTION, "num_stages", kernel.num_stages + 1)
+def deeper(kernel: KernelFacts, most: int = 1) -> Iterator[Switch]:
+    """One stage more, or each number up to `most` more."""
+    for more in range(1, most + 1) if kernel.num_stages is not None else ():
+        yield Switch(SwitchKind.OPTION, "num_stages", kernel.num_stages + more)
 
 
 def shallower(kernel: KernelFacts) -> Iterator[Switch]:

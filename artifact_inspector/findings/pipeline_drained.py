@@ -4,8 +4,8 @@
 
 **When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in flight. Both the
 depth of the wait and the copies issued before it count. Nothing is reported if another stage does not fit, or if
-matrix operations stay in flight during the wait. Which `num_stages` helps is not stated: `findings --try` compiles one
-stage more, `inspect-kernel advise` simulates some.
+matrix operations stay in flight during the wait. Which `num_stages` helps depends on the loop, as one stage more may
+be wasted too: `findings --try` compiles up to three more and says what each does, `advise` simulates some.
 
 **What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the wait. With
 `num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
@@ -20,8 +20,11 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.findings._switch import deeper
+from artifact_inspector.findings._switch import Switch, deeper
 from artifact_inspector.model import PipelineKind, RegionKind, Stage
+
+MOST_STAGES = 3
+"""Stages more that are tried: where waits of two copies of a loop alternate, only the third may help."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -48,7 +51,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         depth = ""
         if pipeline.num_stages is not None:
-            depth = f" at num_stages {pipeline.num_stages}; `findings --try` tests num_stages {pipeline.num_stages + 1}"
+            tried = f"{pipeline.num_stages + 1} to {pipeline.num_stages + MOST_STAGES}"
+            depth = f" at num_stages {pipeline.num_stages}; `findings --try` tests num_stages {tried}"
         message = (
             f"{name}: the pipeline drains in every iteration: {', '.join(sorted(waits))} leaves no copy "
             f"in flight{depth}"
@@ -85,4 +89,8 @@ def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
     return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
 
 
-RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    return deeper(kernel, MOST_STAGES)
+
+
+RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=_switches)
