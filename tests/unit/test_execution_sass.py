@@ -14,11 +14,13 @@ from artifact_inspector.execution.interpreter.launch_values import LaunchValues
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, join_words
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.sass import semantics
 from artifact_inspector.execution.sass.double import _multiply_add
 from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
+from artifact_inspector.formats.sass.statement import SassStatement
 from artifact_inspector.memory_checks.divergence import find_diverged_warps
 from artifact_inspector.memory_checks.problems import Check
 from artifact_inspector.model import Stage
@@ -570,6 +572,15 @@ def test_a_function_is_called_and_returns_to_who_called_it() -> None:
     assert value(machine, "R1") == [[0x111] * 64]
     assert counts.warps_executed[12:14] == [2, 2]  # a call of each warp, though they returned to different places
     assert counts.warps_executed[6:8] == [1, 1]
+
+
+def test_a_defect_of_a_builder_is_no_malformed_operand(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(statement: SassStatement) -> None:
+        return statement.oprands  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(semantics, "SEMANTICS", {"IADD3": build})
+    with pytest.raises(AttributeError):
+        run("IADD3 R1, R1, 0x1, RZ")
 
 
 DIVIDED = """
