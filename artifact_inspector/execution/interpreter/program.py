@@ -11,7 +11,7 @@ from artifact_inspector.execution.interpreter.reconvergence import BlockRange
 from artifact_inspector.model import Location, SourceLine
 
 MALFORMED_OPERAND_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError, StopIteration)
-"""Exceptions from instructions of a damaged file, with operands that no assembler accepts. An AttributeError is a defect."""
+"""Of instructions of a damaged file, with operands that no assembler accepts; an AttributeError is a defect of ours."""
 
 StepKind: TypeAlias = Literal[
     "", "global_load", "global_store", "global_atomic", "global_reduction", "copy", "tensor_load", "tensor_store",
