@@ -5,8 +5,9 @@ its copies itself (Gluon, TLX) computes on each copy in the iteration that issue
 
 **When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the reason. Not
 reported are loops without a known reason, loops without a dot at `num_stages` 1 or at the default, and loops for AMD
-GPUs at `num_stages` 1, as attention often has there. Remainders of unrolled loops, warp-specialised loops, loops around
-these, and loops flattened into an inner loop are not reported either. Loops with the same reason share one finding.
+GPUs with several dots at `num_stages` 1, as attention often has there. Remainders of unrolled loops, warp-specialised
+loops, loops around these, and loops flattened into an inner loop are not reported either. Loops with the same reason
+share one finding.
 
 **What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide it.
 
@@ -51,15 +52,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         region = last.region(name)
         if region is None or region.verdict not in UNPIPELINED or name in ahead:
             continue
-        requested = pipeline.num_stages or 0
-        if requested < 1 or (requested == 1 and default_stages != BY_DEFAULT[Backend.CUDA]):
+        requested, dots = pipeline.num_stages or 0, find_dots(kernel, name)[1]
+        is_usual = requested == 1 and default_stages != BY_DEFAULT[Backend.CUDA] and len(dots) != 1
+        if requested < 1 or is_usual or (not dots and requested in (1, default_stages)):
             continue
         if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in outer_loops:
             continue
-        has_dots = bool(find_dots(kernel, name)[1])
-        if not has_dots and requested in (1, default_stages):
-            continue
-        key = (region.verdict is OrderVerdict.PARTLY_PIPELINED, pipeline.unpipelined_reason, has_dots, requested)
+        key = (region.verdict is OrderVerdict.PARTLY_PIPELINED, pipeline.unpipelined_reason, bool(dots), requested)
         groups.setdefault(key, []).append((region, pipeline))
     for (partly, reason, has_dots, requested), loops in groups.items():
         problem = "not all of its loads are pipelined" if partly else "not pipelined"

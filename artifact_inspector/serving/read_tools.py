@@ -172,6 +172,11 @@ def _answer_diff(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     sides = [open_requested(service, side)[1] for side in (arguments, {**others, "kernel": others["kernel"] or None})]
     left_artifacts, right_artifacts = sides
     is_single_pair = len(left_artifacts) == len(right_artifacts) == 1
+    if is_single_pair and left_artifacts[0].files == right_artifacts[0].files:
+        raise UsageError(
+            f"Both sides are the same kernel, {left_artifacts[0].display_name} {left_artifacts[0].hash[:12]}.",
+            "Give the other one: other_kernel, other_cache or other_target.",
+        )
     corpus = compare_corpora(
         left_artifacts, right_artifacts, inspect_artifact, across=parse_axes(arguments.get("across", ())),
         is_one_pair=is_single_pair, always=is_single_pair,

@@ -447,7 +447,7 @@ def test_a_drained_pipeline_promises_nothing_of_another_stage_and_is_not_reporte
     assert taken is not None
     (found,) = of_rule(saved(path), "AI002")
     assert found.remark.message.endswith(
-        " leaves no copy in flight at num_stages 2; `findings --try` tests num_stages 3"
+        " leaves no copy in flight at num_stages 2; `findings --try` tests num_stages 3 to 5"
     )
     assert taken + 4096 <= 163 * 1024
     full = ResourceFigure(163 * 1024 - 4095, "metadata, shared")

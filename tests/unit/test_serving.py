@@ -229,6 +229,12 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
     )
 
 
+def test_a_kernel_is_not_compared_with_itself() -> None:
+    text = refusal("diff", {"cache": "3.2.0", "kernel": "gemv_splitk", "target": "sm_75"})
+    assert "Both sides are the same kernel, gemv_splitk" in text
+    assert "other_kernel, other_cache or other_target" in text
+
+
 @pytest.mark.parametrize("name", ["a" * 5000, "~nobody-here/x", "a\0b"])
 def test_a_name_that_no_file_can_have_is_refused_in_words(name: str, tmp_path: Path) -> None:
     for said in (refusal("list", {"cache": name}, tmp_path), refusal("diff", {"a": name, "b": name}, tmp_path)):
