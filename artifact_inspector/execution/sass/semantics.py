@@ -55,8 +55,8 @@ _INDIRECT = ("BRX", "JMX", "CALL", "RET")
 _UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
 _SLOW_PATH = re.compile(r"CALL\.\S+ .*__cuda_\w+_f(32|64)_\w*(full|path)")
 """A call for operands near the ends of the exponent's range: `$__cuda_sm20_div_rn_f64_full`."""
-_NEAR = 4
-"""Instructions between the branch around such a call and the call, at most."""
+_NEAR = 10
+"""Instructions from the branch around such a call to the call, at most: moves of its operands."""
 _STEP_KINDS: Mapping[str, StepKind] = {
     "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
     "RED": "global_reduction", "REDG": "global_reduction", "ATOM": "global_atomic", "ATOMG": "global_atomic",
