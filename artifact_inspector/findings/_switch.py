@@ -60,8 +60,9 @@ def more_warps(kernel: KernelFacts) -> Iterator[Switch]:
 
 def deeper(kernel: KernelFacts, most: int = 1) -> Iterator[Switch]:
     """One stage more, or each number up to `most` more."""
-    for more in range(1, most + 1) if kernel.num_stages is not None else ():
-        yield Switch(SwitchKind.OPTION, "num_stages", kernel.num_stages + more)
+    stages = kernel.num_stages
+    if stages is not None:
+        yield from (Switch(SwitchKind.OPTION, "num_stages", stages + more) for more in range(1, most + 1))
 
 
 def shallower(kernel: KernelFacts) -> Iterator[Switch]:

@@ -10,6 +10,9 @@ import pytest
 
 from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
 from artifact_inspector.diagnosis import access_alignment, launch_causes, memory_causes
+from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.diagnose import urgency_of
 from artifact_inspector.execution.timing.sampling import _run_starts
 
 
@@ -49,24 +52,26 @@ def test_lanes_with_a_cache_line_each_are_uncoalesced(monkeypatch: pytest.Monkey
     assert "separate cache lines, 32 per useful one" in reason
 
 
+@pytest.mark.parametrize("alignment", [2, 4])
 @pytest.mark.parametrize(
     ("elements", "gathers", "left"), [(2048, False, 1 / 8), (256, False, 1 / 2), (2048, True, 1.0)]
 )
 def test_wide_accesses_need_fewer_addresses(
-    elements: int, gathers: bool, left: float, monkeypatch: pytest.MonkeyPatch
+    elements: int, gathers: bool, left: float, alignment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many fewer as elements of a thread fit into 16 B, unless loaded values decide where they are."""
     fractions: dict[int, float] = {}
 
     def report(
         model: Any, kind: Any, line: str, repair: Any, steps: Any, reason: str, *, released: frozenset[int]
-    ) -> str:
+    ) -> Attribution:
         fractions.update(steps)
         assert released == ({0} if left < 1 else set())  # at 4 B and more, the operand is copied ahead
-        return reason
+        return Attribution(kind, line, 0.24, 0.24, reason)
 
     monkeypatch.setattr(memory_causes, "attribute_repair", report)
     monkeypatch.setattr(memory_causes, "how_to_widen", lambda *arguments: "mark it")
+    monkeypatch.setattr(memory_causes, "find_alignment", lambda *arguments: alignment)
     access, address, product = (
         SimpleNamespace(index=index, kind=kind, opcode=opcode, source_place="k.py:3")
         for index, (kind, opcode) in enumerate([("global_load", "LDG.E.U16"), ("", "IADD3"), ("", "FMUL")])
@@ -85,10 +90,13 @@ def test_wide_accesses_need_fewer_addresses(
         chasing_lines=(),
     )
     steps: Any = [access]
-    assert [*memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0)] == [
-        "each thread accesses 2 B at a time; mark it"
-    ]
+    (narrow,) = memory_causes._attribute_narrow(model, "k.py:3", steps, 2.0)
+    assert narrow.reason == "each thread accesses 2 B at a time; mark it"
     assert fractions == {0: left, 1: left}
+    # rows that begin at multiples of 2 B keep accesses narrow whatever else is repaired
+    assert narrow.is_generic is (alignment > 2)
+    reduction = Attribution(CauseKind.REDUCTION_PER_TRIP, "k.py:4", 0.22, 0.22, "r")
+    assert (urgency_of(narrow) > urgency_of(reduction)) is (alignment == 2)
 
 
 @pytest.mark.parametrize(
