@@ -17,16 +17,10 @@ if TYPE_CHECKING:
     from artifact_inspector.api.watching import Watched, watch
 
 _MODULE_BY_NAME = {
-    "compile_and_inspect": "compiling",
-    "from_json": "object_json",
-    "to_json": "object_json",
-    "inspect": "inspector",
-    "RegionView": "inspection",
-    "Verdict": "inspection",
-    "Inspection": "inspection",
-    "Watched": "watching",
+    "compile_and_inspect": "compiling", "from_json": "object_json", "to_json": "object_json", "inspect": "inspector",
+    "RegionView": "inspection", "Verdict": "inspection", "Inspection": "inspection", "Watched": "watching",
     "watch": "watching",
-}
+}  # fmt: skip
 
 __all__ = [
     "Inspection", "RegionView", "Verdict", "Watched", "compile_and_inspect", "from_json", "inspect", "to_json", "watch",

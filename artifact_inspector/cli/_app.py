@@ -32,19 +32,12 @@ OPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Heading of the help → options of the default command; all others follow under `Other options`."""
 OTHER_NAMES: Mapping[str, str] = {
-    "bandwidth": "predict --product MxK@KxN",
-    "graph": "CACHE NAME --graph graphml",
-    "index": "--index-info, or inspect-kernel --clear-index",
-    "list": "CACHE",
-    "ls": "CACHE",
-    "pressure": "CACHE NAME --registers",
-    "schema": "--json-schema DOCUMENT",
-    "show": "CACHE NAME",
-    "skill": "mcp --skill",
-    "story": "CACHE NAME",
-    "timeline": "CACHE NAME --timeline",
+    "bandwidth": "predict --product MxK@KxN", "graph": "CACHE NAME --graph graphml",
+    "index": "--index-info, or inspect-kernel --clear-index", "list": "CACHE", "ls": "CACHE",
+    "pressure": "CACHE NAME --registers", "schema": "--json-schema DOCUMENT", "show": "CACHE NAME",
+    "skill": "mcp --skill", "story": "CACHE NAME", "timeline": "CACHE NAME --timeline",
     "why": "diff CACHE:A CACHE:B --why, or inspect-kernel matrix CACHE NAME --why",
-}
+}  # fmt: skip
 """A former command, or one that people try first → what to call."""
 _OUTPUT, _KEEP = {"--out": "--output"}, {"--out": "--keep", "-o": "--keep"}
 OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {

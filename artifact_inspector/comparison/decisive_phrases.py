@@ -206,22 +206,16 @@ def _describe_order(fact: FactPair) -> str:
 
 
 _PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
-    kernel_facts.spills.key: _describe_spills,
-    kernel_facts.blocks.key: _describe_blocks,
-    kernel_facts.compute_partitions.key: lambda x, _: (
-        f"{value_text(x.left)} → {value_text(x.right)} partitions multiply the whole tile"
-    ),
-    file_facts.cas_loops.key: _describe_cas_loops,
-    region_facts.matrix.key: _describe_matrix,
+    kernel_facts.spills.key: _describe_spills, kernel_facts.blocks.key: _describe_blocks,
+    kernel_facts.compute_partitions.key: lambda x,
+    _: ( f"{value_text(x.left)} → {value_text(x.right)} partitions multiply the whole tile" ),
+    file_facts.cas_loops.key: _describe_cas_loops, region_facts.matrix.key: _describe_matrix,
     region_facts.fused.key: lambda x, facts: _describe_matrix(x._replace(left=x.right, right=x.left), facts),
-    file_facts.matrix_instructions.key: _describe_matrix,
-    region_facts.pipeline_depth.key: _describe_depth,
-    region_facts.pipeline_iterations.key: _describe_depth,
-    region_facts.pipeline_buffers.key: _describe_depth,
-    region_facts.pipeline_kind.key: _describe_kind,
-    region_facts.verdict.key: lambda x, _: f"{_describe_order(x)}{f' in {x.region}' if x.region else ''}",
-    region_facts.bytes_in_flight.key: _describe_bytes,
-    finding_facts.findings.key: _describe_codes,
+    file_facts.matrix_instructions.key: _describe_matrix, region_facts.pipeline_depth.key: _describe_depth,
+    region_facts.pipeline_iterations.key: _describe_depth, region_facts.pipeline_buffers.key: _describe_depth,
+    region_facts.pipeline_kind.key: _describe_kind, region_facts.verdict.key: lambda x,
+    _: f"{_describe_order(x)}{f' in {x.region}' if x.region else ''}",
+    region_facts.bytes_in_flight.key: _describe_bytes, finding_facts.findings.key: _describe_codes,
     finding_facts.findings_on_registers.key: _describe_codes,
-}
+}  # fmt: skip
 """Key of a fact with a phrase of its own → what writes it; empty for one that its values describe."""

@@ -26,15 +26,10 @@ TRAITS = TraitTable(
 )
 
 _WAITS = {
-    "cp.async.wait_group": Queue.GROUP,
-    "cp.async.wait_all": Queue.GROUP,
-    "cp.async.bulk.wait_group.read": Queue.STORES,
-    "cp.async.bulk.wait_group": Queue.STORES,
-    "wgmma.wait_group": Queue.MATRIX,
-    "tcgen05.wait": Queue.TENSOR_MEMORY,
-    "mbarrier.try_wait": Queue.PHASE,
-    "mbarrier.test_wait": Queue.PHASE,
-}
+    "cp.async.wait_group": Queue.GROUP, "cp.async.wait_all": Queue.GROUP, "cp.async.bulk.wait_group.read": Queue.STORES,
+    "cp.async.bulk.wait_group": Queue.STORES, "wgmma.wait_group": Queue.MATRIX, "tcgen05.wait": Queue.TENSOR_MEMORY,
+    "mbarrier.try_wait": Queue.PHASE, "mbarrier.test_wait": Queue.PHASE,
+}  # fmt: skip
 _COMMITS = {
     "cp.async.commit_group": Queue.GROUP,
     "cp.async.bulk.commit_group": Queue.STORES,

@@ -63,15 +63,10 @@ class Excerpt(NamedTuple):
 
 
 _UNLETTERED_NAMES = {
-    EventKind.INTEGER: "address and integer instruction",
-    EventKind.MOVE: "move",
-    EventKind.BRANCH: "jump",
-    EventKind.LOCAL_LOAD: "reload of a register",
-    EventKind.LOCAL_STORE: "spill of a register",
-    EventKind.SCALAR_LOAD: "scalar load",
-    EventKind.SHUFFLE: "shuffle",
-    EventKind.OTHER: "other instruction",
-}
+    EventKind.INTEGER: "address and integer instruction", EventKind.MOVE: "move", EventKind.BRANCH: "jump",
+    EventKind.LOCAL_LOAD: "reload of a register", EventKind.LOCAL_STORE: "spill of a register",
+    EventKind.SCALAR_LOAD: "scalar load", EventKind.SHUFFLE: "shuffle", EventKind.OTHER: "other instruction",
+}  # fmt: skip
 """Names of instructions without a letter."""
 
 

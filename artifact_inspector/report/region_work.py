@@ -252,14 +252,9 @@ def _commits(kernel: KernelFacts, region: RegionFacts) -> int | None:
 
 
 _UNITS = {
-    Queue.GROUP: "copy group",
-    Queue.LOADS: "vector-memory load",
-    Queue.COPIES: "copy",
-    Queue.TENSORS: "copy",
-    Queue.MATRIX: "group of matrix operations",
-    Queue.STORES: "group of stores",
-    Queue.PHASE: "phase",
-}
+    Queue.GROUP: "copy group", Queue.LOADS: "vector-memory load", Queue.COPIES: "copy", Queue.TENSORS: "copy",
+    Queue.MATRIX: "group of matrix operations", Queue.STORES: "group of stores", Queue.PHASE: "phase",
+}  # fmt: skip
 
 
 def _unit(wait: WaitFacts, count: int) -> str:

@@ -30,13 +30,9 @@ MAX_BARS = 8
 MAX_WIDTH = 160
 """Most columns of a row, for any width of the stream."""
 _STYLES = {
-    "load": "cyan",
-    "wait": "yellow bold",
-    "shared": "green",
-    "matrix": "red bold",
-    "store": "dim",
+    "load": "cyan", "wait": "yellow bold", "shared": "green", "matrix": "red bold", "store": "dim",
     "barrier": "magenta",
-}
+}  # fmt: skip
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
 

@@ -174,14 +174,10 @@ def change_items(corpus: Corpus) -> Iterator[Item]:
 
 def _change_item(change: Change) -> Item:
     return {
-        "part": "change",
-        "left": identity(change.left.artifact),
-        "right": identity(change.right.artifact),
-        "degree": change.degree.value,
-        "categories": list(change.categories),
-        "changes": list(describe_change(change))[:8],
-        "not_compared": list(change.notes),
-    }
+        "part": "change", "left": identity(change.left.artifact), "right": identity(change.right.artifact),
+        "degree": change.degree.value, "categories": list(change.categories),
+        "changes": list(describe_change(change))[:8], "not_compared": list(change.notes),
+    }  # fmt: skip
 
 
 def _order_items(kernel: KernelFacts, region: str | None) -> Iterator[Item]:

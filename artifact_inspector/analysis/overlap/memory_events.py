@@ -82,14 +82,9 @@ class MemoryEvent(NamedTuple):
 
 
 _QUEUE_KINDS = LOADS | {
-    EventKind.GLOBAL_STORE,
-    EventKind.ATOMIC,
-    EventKind.LOCAL_LOAD,
-    EventKind.LOCAL_STORE,
-    EventKind.COMMIT,
-    EventKind.WAIT,
-    EventKind.MATRIX,
-}
+    EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE, EventKind.COMMIT,
+    EventKind.WAIT, EventKind.MATRIX,
+}  # fmt: skip
 """Stores, atomics and spills occupy slots in the queues of some targets."""
 _MATRIX_TRANSFER, _UNKNOWN_TRANSFER = Transfer(None, Queue.MATRIX), Transfer(None, None)
 

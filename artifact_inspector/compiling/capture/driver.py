@@ -88,15 +88,10 @@ class _DriverUtilities:
         targets = self._stand_in.targets
         device = device_of(target := targets[index] if index < len(targets) else targets[0])
         return {
-            "max_shared_mem": device.shared_bytes,
-            "max_num_regs": 65536,
-            "multiprocessor_count": device.multiprocessors,
-            "warpSize": device.warp_size,
-            "sm_clock_rate": 1_500_000,
-            "mem_clock_rate": 1_500_000,
-            "mem_bus_width": 5120,
-            "arch": target.arch,
-        }
+            "max_shared_mem": device.shared_bytes, "max_num_regs": 65536,
+            "multiprocessor_count": device.multiprocessors, "warpSize": device.warp_size, "sm_clock_rate": 1_500_000,
+            "mem_clock_rate": 1_500_000, "mem_bus_width": 5120, "arch": target.arch,
+        }  # fmt: skip
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, ...]:
         handles = (1, 1, *read_registers(binary))
