@@ -41,18 +41,10 @@ OTHER_NAMES: Mapping[str, str] = {
 """A former command, or one that people try first → what to call."""
 _OUTPUT, _KEEP = {"--out": "--output"}, {"--out": "--keep", "-o": "--keep"}
 OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "baseline": _OUTPUT,
-    "bench": {**_KEEP, "--time": "--rep"},
-    "bisect": {"-b": "--between"},
-    "capture": _OUTPUT,
-    "check": _OUTPUT,
-    "compile": _OUTPUT,
-    "demo": _OUTPUT,
-    "lsp": _KEEP,
-    "rank": {**_KEEP, "--try": "--vary"},
-    "report": _OUTPUT,
-    "try": {**_KEEP, "-a": "--against"},
-}
+    "baseline": _OUTPUT, "bench": {**_KEEP, "--time": "--rep"}, "bisect": {"-b": "--between"}, "capture": _OUTPUT,
+    "check": _OUTPUT, "compile": _OUTPUT, "demo": _OUTPUT, "lsp": _KEEP, "rank": {**_KEEP, "--try": "--vary"},
+    "report": _OUTPUT, "try": {**_KEEP, "-a": "--against"},
+}  # fmt: skip
 """Command → former option → how it is spelled now."""
 
 _BRIEF = inspect.Parameter(

@@ -99,24 +99,17 @@ def _verdict(kernel: KernelFacts) -> Text:
 
 
 _COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text | int | None] | None], ...] = (
-    ("kernel", "kernel", False, attrgetter("artifact.display_name")),
-    ("variant", "variant", False, None),
-    ("hash", "hash", False, None),
-    ("equal", "equal", True, None),
+    ("kernel", "kernel", False, attrgetter("artifact.display_name")), ("variant", "variant", False, None),
+    ("hash", "hash", False, None), ("equal", "equal", True, None),
     ("target", "target", False, lambda x: None if x.artifact.target is None else x.artifact.target.arch),
     ("Triton", "Triton", False, attrgetter("artifact.triton_version")),
-    ("what limits it", "what limits it", False, _limits),
-    ("warps", "warps", True, attrgetter("artifact.num_warps")),
-    ("stages", "stages", True, attrgetter("num_stages")),
-    ("smem", "smem", True, attrgetter("artifact.shared_bytes")),
-    ("regs", "regs", True, registers_text),
-    ("blocks", "blk", True, lambda x: blocks_text(x.occupancy)),
-    ("MMA", "MMA", True, mma_count),
-    ("wait", "wait", True, load_depths),
-    ("verdict", "verdict", False, _verdict),
+    ("what limits it", "what limits it", False, _limits), ("warps", "warps", True, attrgetter("artifact.num_warps")),
+    ("stages", "stages", True, attrgetter("num_stages")), ("smem", "smem", True, attrgetter("artifact.shared_bytes")),
+    ("regs", "regs", True, registers_text), ("blocks", "blk", True, lambda x: blocks_text(x.occupancy)),
+    ("MMA", "MMA", True, mma_count), ("wait", "wait", True, load_depths), ("verdict", "verdict", False, _verdict),
     ("changed at", "changed", False, lambda x: Text("" if x.changed_at is None else x.changed_at.value, "yellow")),
     ("state", "state", False, _state),
-)
+)  # fmt: skip
 """Heading, heading of a narrow table, whether it is right-aligned, and cell; None if other kernels decide the cell."""
 _OPTIONAL = ("variant", "hash", "equal", "regs", "blocks", "changed at", "what limits it", "state")
 _CONSTANT = ("target", "Triton")

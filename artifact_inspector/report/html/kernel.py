@@ -63,25 +63,16 @@ def view_kernel(
     artifact = kernel.artifact
     changes = () if kernel.principal is None else describe_changes(kernel, kernel.principal)
     content = {
-        "name": artifact.display_name,
-        "identity": [*identify(kernel)],
-        "hash": artifact.hash,
-        "directory": artifact.directory,
-        "lead": limit.lead or "What limits it",
+        "name": artifact.display_name, "identity": [*identify(kernel)], "hash": artifact.hash,
+        "directory": artifact.directory, "lead": limit.lead or "What limits it",
         "limit": view_limit(limit, first, sources),
         "diagnosis": "" if (kept := diagnosis_of(kernel)) is None else kept.summary,
         "findings": [view_finding(finding, sources) for finding in findings if finding is not first],
-        "steps": [*_steps(kernel)],
-        "region": kernel.principal or "",
-        "changes": [" ".join(change) for change in changes],
-        "resources": [*describe_resources(kernel, ())],
-        "facts": _facts(kernel),
-        "problems": [f"{problem.path}: {problem.problem}" for problem in kernel.problems],
-        "occupancy": draw_resources(kernel),
-        "drawings": [*draw_kernel(kernel)],
-        "launch": launch_view,
-        "code": code,
-    }
+        "steps": [*_steps(kernel)], "region": kernel.principal or "",
+        "changes": [" ".join(change) for change in changes], "resources": [*describe_resources(kernel, ())],
+        "facts": _facts(kernel), "problems": [f"{problem.path}: {problem.problem}" for problem in kernel.problems],
+        "occupancy": draw_resources(kernel), "drawings": [*draw_kernel(kernel)], "launch": launch_view, "code": code,
+    }  # fmt: skip
     return KernelView(content, code)
 
 
