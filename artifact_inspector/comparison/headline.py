@@ -172,7 +172,8 @@ def _has_other_bytes(facts: Sequence[FactPair], kernel: KernelFacts) -> bool:
     """Whether another number of blocks, with as many bytes in flight each, has other bytes in flight together."""
     definitions = {fact_of(fact.key, fact.region): fact for fact in facts}
     blocks, each = definitions.get(kernel_facts.blocks), figure_of(region_facts.bytes_in_flight, kernel)
-    is_equal = region_facts.bytes_in_flight not in definitions and isinstance(each, int | float) and each > 0
+    others = [fact for fact in facts if fact.category == Category.IN_FLIGHT and fact.direction is not Sign.NEUTRAL]
+    is_equal = not others and isinstance(each, int | float) and each > 0
     return is_equal and blocks is not None and blocks.direction is not Sign.NEUTRAL
 
 
