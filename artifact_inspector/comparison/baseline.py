@@ -46,8 +46,8 @@ NOT_RECORDED = "the baseline's version did not know it"
 FindDigests = Callable[[Artifact], Mapping[str, str]]
 """The digests of a kernel's files, by suffix."""
 DEFAULT_GATES = (
-    TIME,
-    *("verdict", "spills", "waits", "mma", "shared", "occupancy", "loads", "stores", "conversions", "barriers", "gone"),
+    *(TIME, "verdict", "spills", "waits", "mma", "atomics", "shared"),
+    *("occupancy", "loads", "stores", "conversions", "barriers", "gone"),
 )  # fmt: skip
 """Predicted time, and facts that are stable from one build of a compiler to the next."""
 

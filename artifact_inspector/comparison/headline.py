@@ -290,7 +290,7 @@ def _find_evidence(fact: FactPair, worse: KernelFacts, better: KernelFacts | Non
             return None, ""  # a record has no lines: which of them are new is unknown
         counts[0].subtract(*counts[1:])
         growth = +counts[0]
-        return max(growth, key=lambda source: (source.startswith(file), growth[source]), default=None), ""
+        return max(sorted(growth), key=lambda source: (source.startswith(file), growth[source]), default=None), ""
     if consequence in _PIPELINES:
         for region, pipeline in worse.pipelines.items():
             if pipeline.unpipelined_reason is not None and fact.region in (names.get(region), region):

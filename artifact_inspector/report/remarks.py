@@ -83,6 +83,7 @@ GATE_RULES: tuple[RemarkRule, ...] = tuple(
         ("spills", "Registers spilled to memory changed.", _CHANGED),
         ("waits", "Wait depths changed.", _CHANGED),
         ("mma", "Matrix instructions changed.", _CHANGED),
+        ("atomics", "Atomics changed.", _CHANGED),
         ("shared", "Shared memory changed.", _CHANGED),
         ("registers", "Registers changed.", _CHANGED),
         ("occupancy", "Occupancy changed.", _CHANGED),

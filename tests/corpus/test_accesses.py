@@ -82,6 +82,12 @@ def llvm_widths(line: str) -> Iterator[int]:
         yield int(re.findall(r"i32 (\d+)", line)[0])
 
 
+def own_loads(stage: Stage, text: str) -> Counter[int]:
+    """Of compare-and-swap loops: each loads the old value once, before its first try. They belong to the atomic."""
+    swaps = re.findall(r"^\s+(?:global|flat|buffer)_atomic_cmpswap(_x2|_b64)?(?:_b32)?\b", text, re.M)
+    return Counter(8 if wide else 4 for wide in swaps) if stage is Stage.AMDGCN else Counter()
+
+
 # -- by the package ------------------------------------------------------------------------------
 
 
@@ -126,7 +132,8 @@ def proven(first: StageAccesses, access: MemoryAccess) -> int | None:
 def test_widths_are_those_in_the_text(kernel: Saved, stage: Stage) -> None:
     found = count_accesses([access for part in stages(kernel, stage) for access in part.accesses])
     assert None not in found.loads | found.copies
-    assert Counter(found.load_widths) == Counter(widths(stage, kernel.text(stage)))
+    text = kernel.text(stage)
+    assert Counter(found.load_widths) == Counter(widths(stage, text)) - own_loads(stage, text)
 
 
 @each_stage(KERNELS, *LOWERED)

@@ -75,7 +75,7 @@ def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> Non
 def test_what_did_not_change_passes(directory: Path) -> None:
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 0
-    assert result.stdout.startswith("Passed: no checked fact got worse (time, verdict, spills, waits, mma, shared, ")
+    assert result.stdout.startswith("Passed: no checked fact got worse (time, verdict, spills, waits, mma, atomics, ")
 
 
 def test_digests_of_texts_are_kept(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import LimitedBy, find_first, find_limit
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Consequence
+from artifact_inspector.model import Consequence, Stage
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_change
 from artifact_inspector.report.diff import PairReport, side_labels
@@ -171,7 +171,8 @@ def test_the_instructions_of_the_headline_are_those_of_the_file(name: str) -> No
         by_kind[line.kind] += line.instructions
     assert dict(by_kind) == {kind: count for kind, count in region.counts.items() if count}
     total = sum(count for kind, count in by_kind.items() if kind not in ("other", "branch", "schedule_hint"))
-    assert f" to issue {total} instructions" in find_limit(kernel).description
+    language = "PTX instructions" if last.stage is Stage.PTX else "instructions"
+    assert f" to issue {total} {language} of" in find_limit(kernel).description
 
 
 def test_a_kernel_without_source_lines_is_not_judged() -> None:

@@ -91,7 +91,7 @@ def test_figures_are_those_of_the_kernel_alone(kernel: Saved) -> None:
 def test_forms_are_sorted_by_any_column_with_what_is_not_known_last(name: str, sign: str) -> None:
     found = [form.figures.get(name) for form in forms(MATMUL, sign + name)]
     known = [value for value in found if value is not None]
-    assert known
+    assert known or name == "cas"  # a product has no atomics
     assert known == sorted(known, reverse=sign == "-")  # type: ignore[type-var]
     assert found[: len(known)] == known
 

@@ -100,7 +100,7 @@ def test_an_assumed_launch_and_shares_above_one_are_explained() -> None:
     fields = ("k", "ab", "sm_90", "H100", (1, 1, 1), 9.0, 5.0)
     assumed = Diagnosis(*fields, causes, causes[0].text, ("no launch is recorded: assumed grid 1×1×1", "other"))
     lines = to_text(AdviceReport([assumed], [None]), 200).splitlines()
-    assert lines[0] == "k ab, sm_90, grid 1×1×1: predicted 9 µs on H100, roofline 5 µs."
+    assert lines[0] == "k ab, sm_90, grid 1×1×1: predicted 9.0 µs on H100, roofline 5.0 µs."
     assert lines[1] == "No launch is recorded: assumed grid 1×1×1. Give the real launch with --launch, or capture it."
     assert f"{OVERLAP}." in lines
     known = Diagnosis(*fields, causes[:1], causes[0].text)
@@ -201,7 +201,7 @@ def test_a_list_without_findings_leads_to_the_recorded_launches(tmp_path: Path) 
     assert "No finding" not in run(str(tmp_path))  # nothing can be simulated
     (tmp_path / "inspect-kernel.json").write_text('{"launches": []}')
     text = run(str(tmp_path))
-    assert f"next   inspect-kernel predict {tmp_path}\n" in text
+    assert f"next   inspect-kernel advise {tmp_path}\n" in text
     assert text.index("No finding says") < text.index("\nkernel ")
 
 

@@ -126,7 +126,7 @@ def test_a_summary_counts_verdicts_and_findings() -> None:
     assert [line.strip() for line in captured.get().splitlines()] == [
         "5 kernels in 7 s",
         "verdicts: clustered 2, pipelined 2, interleaved 1",
-        "findings: AI001 2, AI011 2",
+        "findings: AI001 2, AI011 2, AI027 1",
     ]
 
 

@@ -182,6 +182,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     for loop in (None, *range(len(flow.loops))):
         inside = [index for block in blocks_of.get(loop, ()) for index in range(block.start, block.stop)]
         parent = None if loop is None else flow.loops[loop].parent
+        opening = -1 if loop is None else code.blocks[flow.loops[loop].header].start - 1
+        block_sets = [{flow.block_of[i] for i in one.computes or (one.anchor,)} for one in rounds_by_loop.get(loop, ())]
         regions.append(
             ReferenceRegion(
                 id=STRAIGHT if loop is None else names[loop],
@@ -197,12 +199,12 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
                 unassigned_loads=tuple(unassigned_loads.get(loop, ())),
                 sinks=frozenset(code.chains_of(i for i in inside if code.instructions[i].kind in SINKS)),
                 outer_load_count=outer_load_counts[loop],
-                exclusive=_exclusive(code, loop, rounds_by_loop.get(loop, [])),
+                exclusive=tuple(find_exclusive(code, loop, block_sets)),
                 has_matrix=any(code.instructions[index].kind is EventKind.MATRIX for index in inside),
                 matrix_chains=frozenset(
                     code.chains_of(i for i in inside if code.instructions[i].kind is EventKind.MATRIX)
                 ),
-                is_flattened=loop is not None and _is_flattened(code, loop),
+                is_flattened=opening >= 0 and code.language.loop_header(code.instructions[opening]).is_flattened,
                 program_computes=program_computes,
                 schedule=None if loop is None else schedules.get(loop),
             )
@@ -214,19 +216,6 @@ def _computes_inside(code: FunctionCode, program_round: ProgramRound) -> bool:
     """False for loads whose data only leaves their loop: it waits for a value, and computes nothing."""
     ends = (program_round.anchor, *program_round.computes)
     return any(code.flow.encloses(program_round.loop, code.flow.loop_at(index)) for index in ends)
-
-
-def _exclusive(code: FunctionCode, loop: int | None, rounds: list[ProgramRound]) -> tuple[tuple[int, int], ...]:
-    block_of = code.flow.block_of
-    block_sets = [
-        {block_of[index] for index in program_round.computes or (program_round.anchor,)} for program_round in rounds
-    ]
-    return tuple(find_exclusive(code, loop, block_sets))
-
-
-def _is_flattened(code: FunctionCode, loop: int) -> bool:
-    opening = code.blocks[code.flow.loops[loop].header].start - 1
-    return opening >= 0 and code.language.loop_header(code.instructions[opening]).is_flattened
 
 
 def loop_names(code: FunctionCode) -> list[str]:

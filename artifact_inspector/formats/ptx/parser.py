@@ -205,7 +205,9 @@ class _PtxParser:
                     at += 1
                     if self._depth:
                         continue
-                    self._end_function(body)
+                    self.functions.append(body.build(self._log))
+                    self._body, self.in_asm = None, False
+                    self.opcodes.clear()
                     return
             label = None if self.pending else _LABEL.match(code, at)
             if label is not None:
@@ -242,11 +244,6 @@ class _PtxParser:
         self._log.report(self._pending_line, "statement without an end")
         self.pending.clear()
         self._open_braces = 0
-
-    def _end_function(self, body: _PtxBody) -> None:
-        self.functions.append(body.build(self._log))
-        self._body, self.in_asm = None, False
-        self.opcodes.clear()
 
     def finish(self) -> None:
         """Close a function that has no end; report functions that are only declared."""
