@@ -119,9 +119,15 @@ def advise_launch(entry: Artifact, request: LaunchRequest | None, settings: Advi
             search = None
             if settings.search_seconds:
                 search = search_remedies(
-                    pair, diagnosis, lambda _: disassemble, Path(scratch), gpu=settings.gpu,
-                    steps=settings.steps, kernel=settings.kernel, budget=settings.search_seconds
-                )  # fmt: skip
+                    pair,
+                    diagnosis,
+                    lambda _: disassemble,
+                    Path(scratch),
+                    gpu=settings.gpu,
+                    steps=settings.steps,
+                    kernel=settings.kernel,
+                    budget=settings.search_seconds,
+                )
             settled = with_launch_times([pair], [diagnosis], disassemble, gpu=settings.gpu, steps=settings.steps)
     except InspectorError as error:
         return Advice(None, None, error.message)

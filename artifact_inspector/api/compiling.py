@@ -45,9 +45,13 @@ def compile_and_inspect(
         22
     """
     compile_result = compile_kernel(
-        kernel, target, signature=signature, constexprs=constexprs,
-        out_dir=None if out_dir is None else Path(out_dir), **options
-    )  # fmt: skip
+        kernel,
+        target,
+        signature=signature,
+        constexprs=constexprs,
+        out_dir=None if out_dir is None else Path(out_dir),
+        **options,
+    )
     return inspect(compile_result, sass=sass)
 
 

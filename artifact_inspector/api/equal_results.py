@@ -80,9 +80,14 @@ def compare_results(
     environment = {**environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ":".join(paths)}
     try:
         run = subprocess.run(
-            [sys.executable, "-c", _PROGRAM.format(max(1, round(seconds)))], input=json.dumps(document),
-            capture_output=True, text=True, timeout=_MOST_SECONDS, env=environment, check=True
-        )  # fmt: skip
+            [sys.executable, "-c", _PROGRAM.format(max(1, round(seconds)))],
+            input=json.dumps(document),
+            capture_output=True,
+            text=True,
+            timeout=_MOST_SECONDS,
+            env=environment,
+            check=True,
+        )
         return bool(json.loads(run.stdout.splitlines()[-1]))
     except (subprocess.SubprocessError, ValueError, IndexError):
         return None

@@ -153,15 +153,23 @@ def predict_pair(
     overlaps = [_find_overlap(model) if has_overlap and not problem else None for model in models]
     price = PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
-        left_cycles=old.cycles, right_cycles=new.cycles, left_bottleneck=bottlenecks[0],
-        right_bottleneck=bottlenecks[1], launch=launch,
+        left_cycles=old.cycles,
+        right_cycles=new.cycles,
+        left_bottleneck=bottlenecks[0],
+        right_bottleneck=bottlenecks[1],
+        launch=launch,
         gpu=" → ".join(dict.fromkeys(model.time.gpu.name for model in models if model.time is not None)),
-        problem=problem, facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
+        problem=problem,
+        facts=price_facts(facts, old, new) if is_one_gpu and not problem else {},
         bank_conflicts=() if problem else _find_conflicts(old, new),
-        work=work, left_overlap=overlaps[0], right_overlap=overlaps[1],
-        left_microseconds=times[0], right_microseconds=times[1], is_sampled=not whole,
-        is_validated=not any(model.is_amd for model in models)
-    )  # fmt: skip
+        work=work,
+        left_overlap=overlaps[0],
+        right_overlap=overlaps[1],
+        left_microseconds=times[0],
+        right_microseconds=times[1],
+        is_sampled=not whole,
+        is_validated=not any(model.is_amd for model in models),
+    )
     return price if whole or are_alike or not is_one_gpu else replace(price, same_within=SAMPLE_ERROR)
 
 
@@ -365,9 +373,12 @@ def _price_launch(
     new_times = (now.right_microseconds, now.right_cycles)
     old, new = next(((x, y) for x, y in zip(old_times, new_times, strict=True) if x and y), (None, None))
     return replace(
-        now, ratio=None if now.ratio is None or old is None or new is None else new / old,
-        left_microseconds=time.microseconds, left_cycles=time.cycles, left_bottleneck=time.bottleneck
-    )  # fmt: skip
+        now,
+        ratio=None if now.ratio is None or old is None or new is None else new / old,
+        left_microseconds=time.microseconds,
+        left_cycles=time.cycles,
+        left_bottleneck=time.bottleneck,
+    )
 
 
 def _describe_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

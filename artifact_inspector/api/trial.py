@@ -194,9 +194,15 @@ def _compare_entries(
     if request is not None:
         opener = index_opener(lambda _: None)
         price = predict_pair(
-            old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener, has_overlap=False,
+            old_entry,
+            new_entry,
+            request,
+            disassemble,
+            facts=reach.facts,
+            open_index=opener,
+            has_overlap=False,
             whole_seconds=WHOLE_SECONDS,
-        )  # fmt: skip
+        )
         if reach.change is not None:
             reach = replace(reach, change=reach.change.with_price(price))
     return EffectReport(label, name, reach, entries[0], entries[1], price)

@@ -148,9 +148,17 @@ def rank_tuned_launches(
 
     def unranked(index: int, reason: str) -> RankedLaunch:
         return RankedLaunch(
-            launch=index, hash=str(index), label=launches[index].label, score=None, bottleneck=None, terms={},
-            fits=True, blocks=None, waves=None, missing_inputs=(reason,),
-        )  # fmt: skip
+            launch=index,
+            hash=str(index),
+            label=launches[index].label,
+            score=None,
+            bottleneck=None,
+            terms={},
+            fits=True,
+            blocks=None,
+            waves=None,
+            missing_inputs=(reason,),
+        )
 
     def estimate(index: int) -> tuple[int, RankedLaunch | str]:
         launch = launches[index]

@@ -48,7 +48,7 @@ FindDigests = Callable[[Artifact], Mapping[str, str]]
 DEFAULT_GATES = (
     *(TIME, "verdict", "spills", "waits", "mma", "atomics", "shared"),
     *("occupancy", "loads", "stores", "conversions", "barriers", "gone"),
-)  # fmt: skip
+)
 """Predicted time, and facts that are stable from one build of a compiler to the next."""
 
 

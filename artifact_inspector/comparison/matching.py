@@ -165,9 +165,12 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
     pairs += _similar(ours, theirs, allowed)
     done = {id(x) for pair in pairs for x in pair}
     return Matching(
-        tuple(sorted(pairs, key=lambda pair: str(pair[0]))), tuple(x for x in ours if id(x) not in done),
-        tuple(x for x in theirs if id(x) not in done), tuple((group.left, group.right) for group in ambiguous), allowed,
-    )  # fmt: skip
+        tuple(sorted(pairs, key=lambda pair: str(pair[0]))),
+        tuple(x for x in ours if id(x) not in done),
+        tuple(x for x in theirs if id(x) not in done),
+        tuple((group.left, group.right) for group in ambiguous),
+        allowed,
+    )
 
 
 def pair_by_name(matching: Matching) -> Matching:

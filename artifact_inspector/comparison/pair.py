@@ -143,9 +143,15 @@ def compare_kernels(
     }
     facts = compare_rows(ours, theirs, statements)
     return Comparison(
-        left, right, (our_identity, their_identity), differences, tuple(_options(ours, theirs)), facts,
-        tuple(_regions(left, right, *names, differences)), tuple(_notes(ours, theirs, facts, differences)),
-    )  # fmt: skip
+        left,
+        right,
+        (our_identity, their_identity),
+        differences,
+        tuple(_options(ours, theirs)),
+        facts,
+        tuple(_regions(left, right, *names, differences)),
+        tuple(_notes(ours, theirs, facts, differences)),
+    )
 
 
 def compare_rows(left: Summary, right: Summary, statements: Statements | None = None) -> tuple[FactPair, ...]:
@@ -190,9 +196,18 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         state = State.NOT_COMPARED
         reason = "unknown" if unknown == SIDES else f"unknown on the {unknown[0]}"
     return FactPair(
-        key=row.key, category=row.category, label=row.label, unit=row.unit, region=row.region, left=values[0],
-        right=values[1], state=state, reason=reason, step=row.step, unknown=unknown,
-    )  # fmt: skip
+        key=row.key,
+        category=row.category,
+        label=row.label,
+        unit=row.unit,
+        region=row.region,
+        left=values[0],
+        right=values[1],
+        state=state,
+        reason=reason,
+        step=row.step,
+        unknown=unknown,
+    )
 
 
 def _merge_keys(ours: list[str], theirs: list[str]) -> list[str]:

@@ -14,9 +14,16 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 
 OF_THE_LAUNCH = (
-    "num_warps", "num_ctas", "cluster_dims", "shared", "tmem_size", "global_scratch_size", "profile_scratch_size",
-    "launch_pdl", "launch_cooperative_grid",
-)  # fmt: skip
+    "num_warps",
+    "num_ctas",
+    "cluster_dims",
+    "shared",
+    "tmem_size",
+    "global_scratch_size",
+    "profile_scratch_size",
+    "launch_pdl",
+    "launch_cooperative_grid",
+)
 """What a launch takes from the metadata, whatever the code is."""
 
 

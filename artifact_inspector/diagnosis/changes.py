@@ -32,9 +32,12 @@ _REGISTER_LIMITS = (128, 64)
 """Registers per thread with which a quarter and half of the threads of a multiprocessor fit (65,536 for 2048)."""
 _DEEPER = (CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.DEPENDENT_LOADS)
 _SMALLER = (
-    CauseKind.IDLE_MULTIPROCESSORS, CauseKind.SPILLS, CauseKind.BANK_CONFLICTS, CauseKind.OCCUPANCY,
-    CauseKind.TAIL_WAVE
-)  # fmt: skip
+    CauseKind.IDLE_MULTIPROCESSORS,
+    CauseKind.SPILLS,
+    CauseKind.BANK_CONFLICTS,
+    CauseKind.OCCUPANCY,
+    CauseKind.TAIL_WAVE,
+)
 _LARGER = (CauseKind.CTA_LAUNCHES, CauseKind.EXCESS_THREADS, CauseKind.SMALL_TILE, CauseKind.FEW_BYTES, CauseKind.BOUND)
 
 Change = Mapping[str, Any]

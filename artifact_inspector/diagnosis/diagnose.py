@@ -47,8 +47,12 @@ MOST_WORDS = 32
 TIE = 0.03
 """Difference of two shares up to which the sentence names both causes: the shares are not more exact."""
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
-    find_repeated_work, find_launch_causes, find_memory_causes, find_arithmetic_causes, find_latency_causes
-)  # fmt: skip
+    find_repeated_work,
+    find_launch_causes,
+    find_memory_causes,
+    find_arithmetic_causes,
+    find_latency_causes,
+)
 
 
 def diagnose(
@@ -142,10 +146,18 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(
-        kernel=artifact.display_name, hash=artifact.hash, target=str(model.target),
-        gpu=None if time is None else time.gpu.name, grid=model.sample.launch.grid, microseconds=microseconds,
-        roofline_microseconds=roofline_microseconds, causes=causes, summary=summary, notes=notes, bound=bound
-    )  # fmt: skip
+        kernel=artifact.display_name,
+        hash=artifact.hash,
+        target=str(model.target),
+        gpu=None if time is None else time.gpu.name,
+        grid=model.sample.launch.grid,
+        microseconds=microseconds,
+        roofline_microseconds=roofline_microseconds,
+        causes=causes,
+        summary=summary,
+        notes=notes,
+        bound=bound,
+    )
 
 
 def with_time(diagnosis: Diagnosis, microseconds: float, bound: str) -> Diagnosis:

@@ -223,12 +223,18 @@ def model_launch(
     product = limits.gpu.product
     operations, visits = read_source_operations(artifact), Counter(sample.trace)
     return LaunchModel(
-        sample=sample, operations=operations, target=target, resources=resources, occupancy=occupancy,
-        multiprocessors=None if product is None else product.multiprocessors, time=time,
+        sample=sample,
+        operations=operations,
+        target=target,
+        resources=resources,
+        occupancy=occupancy,
+        multiprocessors=None if product is None else product.multiprocessors,
+        time=time,
         launch_time=None if time is None else _with_launch_traffic(time, sample),
-        cycles=None if time is None else time.score(sample), visits=visits,
-        unrolled_lines=_unrolled_lines(operations, loaded.program.steps, visits)
-    )  # fmt: skip
+        cycles=None if time is None else time.score(sample),
+        visits=visits,
+        unrolled_lines=_unrolled_lines(operations, loaded.program.steps, visits),
+    )
 
 
 def bytes_read(model: LaunchModel) -> float:

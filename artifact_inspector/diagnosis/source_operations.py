@@ -21,9 +21,14 @@ _WIDER: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Operand type of a dot → the loaded types that a matrix unit multiplies without conversion."""
 CONVERSIONS = (
-    "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui",
-    "tt.fp_to_fp"
-)  # fmt: skip
+    "arith.extf",
+    "arith.truncf",
+    "arith.sitofp",
+    "arith.uitofp",
+    "arith.fptosi",
+    "arith.fptoui",
+    "tt.fp_to_fp",
+)
 _WIDENS = ("arith.extf", "arith.sitofp", "arith.uitofp", "tt.fp_to_fp")
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 _SLOW_ON_64_BITS = (
@@ -121,18 +126,25 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
     values = _ValueGraph(function)
     return SourceOperations(
         operations={line: frozenset(names) for line, names in operations.items()},
-        converts_layout=frozenset(converted), stores_operand=stores_operand,
-        wide_integers=frozenset(_wide_integer_lines(function, module)), chained_loads=_chained_loads(values),
-        unused_random=_unused_random(function), divides=frozenset(_dividing_lines(values)),
-        dot_tile=_dot_tile(function, module), grows_tile=_grows_tile(function),
+        converts_layout=frozenset(converted),
+        stores_operand=stores_operand,
+        wide_integers=frozenset(_wide_integer_lines(function, module)),
+        chained_loads=_chained_loads(values),
+        unused_random=_unused_random(function),
+        divides=frozenset(_dividing_lines(values)),
+        dot_tile=_dot_tile(function, module),
+        grows_tile=_grows_tile(function),
         converts_bytes=frozenset(_conversion_lines(function, module)) - set(_mixed_operands(module, values)),
         converts_doubles=frozenset(_conversion_lines(function, module, lambda types: "f64" in types)),
-        needed_reductions=frozenset(_needed_reductions(values)), wide_dots=dict(_wide_dots(module, values)),
-        dot_operands=_dot_operands(values), loops=_loop_lines(function),
+        needed_reductions=frozenset(_needed_reductions(values)),
+        wide_dots=dict(_wide_dots(module, values)),
+        dot_operands=_dot_operands(values),
+        loops=_loop_lines(function),
         scalar_loads=frozenset(_scalar_load_lines(function, module)),
         accessed_elements=_accessed_elements(function, module),
-        most_elements=_most_elements(function, module), partitions_storing=partitions_storing
-    )  # fmt: skip
+        most_elements=_most_elements(function, module),
+        partitions_storing=partitions_storing,
+    )
 
 
 def _unused_random(function: Function) -> dict[str, int]:

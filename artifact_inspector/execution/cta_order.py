@@ -138,10 +138,15 @@ def find_cta_order(
     footprint_bytes = sum(tensor_reads.distinct_bytes(order) for tensor_reads in tensors)
     tiles = _tiles_of_ctas(launch, footprints)
     return CtaOrder(
-        ctas_per_wave=ctas_per_wave, basis=basis, waves=tuple(waves[:MOST_WAVES_LISTED]), wave_count=len(waves),
+        ctas_per_wave=ctas_per_wave,
+        basis=basis,
+        waves=tuple(waves[:MOST_WAVES_LISTED]),
+        wave_count=len(waves),
         distinct_bytes_read=sum(wave.distinct_bytes_read for wave in waves),
-        bytes_requested=sum(wave.bytes_requested for wave in waves), footprint_bytes=footprint_bytes,
-        fits_l2=fits_l2, alternatives=tuple(_alternative_orders(tiles, tensors, ctas_per_wave, l2_caches)),
+        bytes_requested=sum(wave.bytes_requested for wave in waves),
+        footprint_bytes=footprint_bytes,
+        fits_l2=fits_l2,
+        alternatives=tuple(_alternative_orders(tiles, tensors, ctas_per_wave, l2_caches)),
         tiles=tuple(tiles),
         ctas=tuple(
             CtaReads(
@@ -152,8 +157,9 @@ def find_cta_order(
             )
             for position, cta in enumerate(order[:MOST_CTAS_LISTED].tolist())
         ),
-        name=_order_name(tiles), l2_caches=l2_caches,
-    )  # fmt: skip
+        name=_order_name(tiles),
+        l2_caches=l2_caches,
+    )
 
 
 class _TensorWaveReads:
@@ -259,8 +265,9 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads], l2_cache
         if tensor_reads.tile_bytes is not None and tensor_bytes:
             has_blocks = True
             tiles, tiles_requested = (
-                tiles + round(blocks_requested * size / tensor_bytes), tiles_requested + blocks_requested,
-            )  # fmt: skip
+                tiles + round(blocks_requested * size / tensor_bytes),
+                tiles_requested + blocks_requested,
+            )
     return Wave(
         len(ctas), distinct_bytes, tiles if has_blocks else None, bytes_requested,
         tiles_requested if has_blocks else None,

@@ -281,9 +281,13 @@ def _argument(name: str, value: Any) -> Any:
         pointer = value.get("ptr", value.get("pointer"))
         try:
             tensor = _tensor(
-                name, [int(e) for e in shape], dtype, [int(s) for s in stride],
-                None if pointer is None else int(pointer), value.get("values"),
-            )  # fmt: skip
+                name,
+                [int(e) for e in shape],
+                dtype,
+                [int(s) for s in stride],
+                None if pointer is None else int(pointer),
+                value.get("values"),
+            )
             contents = value.get("contents")
             contents = contents if isinstance(contents, TensorContents) else None
             is_whole = contents is not None and len(contents.before) == len(contents.after) == tensor.bytes
@@ -339,9 +343,13 @@ def resolve_launch(
         )
     extents += [1] * (3 - len(extents))
     return KernelLaunch(
-        (extents[0], extents[1], extents[2]), request.arguments, request.kernel_hash, notes,
-        request.interpreted_ctas, request.interpreter_problem,
-    )  # fmt: skip
+        (extents[0], extents[1], extents[2]),
+        request.arguments,
+        request.kernel_hash,
+        notes,
+        request.interpreted_ctas,
+        request.interpreter_problem,
+    )
 
 
 COMPILER_OPTIONS: Mapping[str, None] = dict.fromkeys(

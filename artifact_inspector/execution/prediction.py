@@ -193,9 +193,16 @@ def predict_counters(
     for step in program.steps:
         opcodes[step.opcode.partition(".")[0]] += run.counters.warps_executed[step.index]
     return Prediction(
-        kernel=loaded.artifact.display_name, hash=loaded.artifact.hash, target=program.target,
-        grid=run.launch.grid, threads=loaded.threads, counters=counters, unknown=unknown,
-        sampled=run.is_sampled, by_line=lines, by_source=_by_source(lines),
+        kernel=loaded.artifact.display_name,
+        hash=loaded.artifact.hash,
+        target=program.target,
+        grid=run.launch.grid,
+        threads=loaded.threads,
+        counters=counters,
+        unknown=unknown,
+        sampled=run.is_sampled,
+        by_line=lines,
+        by_source=_by_source(lines),
         opcodes={name: count for name, count in sorted(opcodes.items(), key=lambda row: -row[1]) if count},
         has_matrix_products=any(
             step.kind == "tensor" and (step.matrix_types is not None or loaded.cubin is None) for step in program.steps
@@ -204,12 +211,15 @@ def predict_counters(
             step.opcode for step in {step.opcode: step for step in program.steps}.values() if not step.is_supported
         ),
         out_of_bounds=tuple(_out_of_bounds_report(run, access) for access in run.counters.out_of_bounds),
-        out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()), notes=run.notes,
+        out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
+        notes=run.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
         cta_order=_cta_order(run, wave, counters, l2_bytes, l2_caches),
-        l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2), time=time,
-        stalls=stalls, shared_accesses=_shared_accesses(run, uncounted),
-    )  # fmt: skip
+        l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
+        time=time,
+        stalls=stalls,
+        shared_accesses=_shared_accesses(run, uncounted),
+    )
 
 
 def _shared_accesses(run: SimulatedLaunch, uncounted: frozenset[int]) -> tuple[SharedAccess, ...]:

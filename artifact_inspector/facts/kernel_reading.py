@@ -160,10 +160,12 @@ class KernelReading(KernelFiles):
             return {}
         regions = lowered.order.facts
         return check_work_balance(
-            dict((ttir if ttgir is None else ttgir) or {}), dict(lowered.matrix),
+            dict((ttir if ttgir is None else ttgir) or {}),
+            dict(lowered.matrix),
             unrolled={region.id: region.unroll_factor for region in regions if region.unroll_factor > 1},
-            dissolved=set(lowered.order.left_over), parents={region.id: region.parent for region in regions},
-        )  # fmt: skip
+            dissolved=set(lowered.order.left_over),
+            parents={region.id: region.parent for region in regions},
+        )
 
     @computed
     def generations(self) -> Mapping[str, MatrixGeneration]:
@@ -307,10 +309,12 @@ class KernelReading(KernelFiles):
         name = self.artifact.metadata.get("name")
         between = find_contradictions(
             name if isinstance(name, str) else None if binary is None else binary.kernel,
-            self.artifact.num_warps, {stage: module for stage, module in modules.items() if module.functions},
+            self.artifact.num_warps,
+            {stage: module for stage, module in modules.items() if module.functions},
             None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch_parameters(modules[Stage.TTGIR]),
-            None if binary is None else (_binary_suffix(self.artifact), binary.kernel), bill,
-        )  # fmt: skip
+            None if binary is None else (_binary_suffix(self.artifact), binary.kernel),
+            bill,
+        )
         return (*resources.contradictions, *between)
 
     @computed

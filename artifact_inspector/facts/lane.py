@@ -78,7 +78,11 @@ def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane
 
     events = tuple(Event(step, label_instruction(step.first_index)) for step in track.steps)
     return Lane(
-        module.stage, track.function, module.name, track.instructions, events,
+        module.stage,
+        track.function,
+        module.name,
+        track.instructions,
+        events,
         tuple(
             LoadSpan(
                 flight,
@@ -87,5 +91,6 @@ def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane
             )
             for flight in track.flights
         ),
-        track.levels, track.spans,
-    )  # fmt: skip
+        track.levels,
+        track.spans,
+    )

@@ -71,11 +71,18 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
     ]
     longest = max(flights, key=lambda flight: (flight.back_edges, (flight.end or 0) - flight.start), default=None)
     return Timetable(
-        kernel=kernel.artifact.display_name, region=name, stage=stage, kind=pipeline.kind, distance=distance,
+        kernel=kernel.artifact.display_name,
+        region=name,
+        stage=stage,
+        kind=pipeline.kind,
+        distance=distance,
         lag=None if longest is None else min(longest.back_edges * unrolled, distance),
-        buffers=pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None, order=_order(lane, name, longest),
-        trips=pipeline.trip_count, epilogue_line=pipeline.epilogue_line, notes=tuple(notes),
-    )  # fmt: skip
+        buffers=pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
+        order=_order(lane, name, longest),
+        trips=pipeline.trip_count,
+        epilogue_line=pipeline.epilogue_line,
+        notes=tuple(notes),
+    )
 
 
 def _order(lane: Lane, region: str, flight: LoadFlight | None) -> tuple[EventKind, ...]:

@@ -157,15 +157,18 @@ def _entry(
 ) -> CacheEntry:
     first = artifacts[0] if artifacts else None
     return CacheEntry(
-        directory=directory, kernels=tuple(dict.fromkeys(artifact.display_name for artifact in artifacts)),
+        directory=directory,
+        kernels=tuple(dict.fromkeys(artifact.display_name for artifact in artifacts)),
         target=None if first is None or first.target is None else first.target.arch,
         triton_version=None if first is None or first.triton_version is None else str(first.triton_version),
-        files=len(stats), bytes=sum(x.st_size for x in stats.values()),
+        files=len(stats),
+        bytes=sum(x.st_size for x in stats.values()),
         modified=max(x.st_mtime for x in stats.values()),
-        used=max(max(x.st_mtime, x.st_atime) for x in stats.values()), damage=damage,
+        used=max(max(x.st_mtime, x.st_atime) for x in stats.values()),
+        damage=damage,
         duplicate_of=None if duplicate_of == directory else duplicate_of,
-        is_complete=any("json" in artifact.files for artifact in artifacts)
-    )  # fmt: skip
+        is_complete=any("json" in artifact.files for artifact in artifacts),
+    )
 
 
 def _scan(root: Path) -> tuple[dict[str, dict[str, os.stat_result]], list[Leftover]]:

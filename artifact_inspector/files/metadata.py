@@ -117,12 +117,20 @@ def _build_artifact(
     else:
         state = Completeness.BINARY_ONLY
     return Artifact(
-        directory=display_directory, stem=sanitize(stem), name=sanitize(name),
-        display_name=sanitize(display_name), hash=sanitize(digest), target=target, triton_version=version,
+        directory=display_directory,
+        stem=sanitize(stem),
+        name=sanitize(name),
+        display_name=sanitize(display_name),
+        hash=sanitize(digest),
+        target=target,
+        triton_version=version,
         num_warps=_parse_count(keys, "num_warps", 1, report_problem),
         num_stages=_parse_count(keys, "num_stages", 0, report_problem),
-        shared_bytes=_parse_count(keys, "shared", 0, report_problem), state=state, files=files, metadata=keys
-    )  # fmt: skip
+        shared_bytes=_parse_count(keys, "shared", 0, report_problem),
+        state=state,
+        files=files,
+        metadata=keys,
+    )
 
 
 def _read_metadata(path: File, report_problem: ReportProblem) -> dict[str, object] | None:

@@ -104,9 +104,12 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: fl
 def _start(command: list[str], *, errors: bool) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
-            stderr=subprocess.PIPE if errors else subprocess.DEVNULL, cwd=tempfile.gettempdir(),
-            start_new_session=True
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
+            stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error

@@ -54,9 +54,21 @@ def _rates(
 ) -> Rates:
     """Rates of an SM with four schedulers, each issuing one instruction per cycle."""
     return Rates(
-        issue=4, fma32=fma32, fma32_packed=packed, fma16=fma16, fma64=fma64, integer=integer, logic=64, multiply=64,
-        special=special, shuffle=32, address_lanes=addresses, shared_bytes=shared_bytes, matrix=matrix, source=_RATES,
-    )  # fmt: skip
+        issue=4,
+        fma32=fma32,
+        fma32_packed=packed,
+        fma16=fma16,
+        fma64=fma64,
+        integer=integer,
+        logic=64,
+        multiply=64,
+        special=special,
+        shuffle=32,
+        address_lanes=addresses,
+        shared_bytes=shared_bytes,
+        matrix=matrix,
+        source=_RATES,
+    )
 
 
 _gpu = partial(Gpu, caches=_CACHES)

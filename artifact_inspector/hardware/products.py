@@ -29,10 +29,12 @@ _PRODUCTS = (
     (r"\bH20\b", Product("NVIDIA H20", 78, 96, 60, 1850)),
     (r"\bA100\b.*80GB\b", Product("NVIDIA A100-SXM4-80GB", 108, 80, 40, 1410)),
     (r"\bA100\b", Product("NVIDIA A100-SXM4-40GB", 108, 40, 40, 1410)),
-    (r"\bA30\b", Product("NVIDIA A30", 56, 24, 24, 1440)), (r"\bA10\b", Product("NVIDIA A10", 72, 24, 6, 1695)),
+    (r"\bA30\b", Product("NVIDIA A30", 56, 24, 24, 1440)),
+    (r"\bA10\b", Product("NVIDIA A10", 72, 24, 6, 1695)),
     (r"\bT4\b", Product("Tesla T4", 40, 16, 4, 1590)),
     (r"\bV100[- ]SXM2\b", Product("Tesla V100-SXM2-16GB", 80, 16, 6, 1530)),
-    (r"\bL40S\b", Product("NVIDIA L40S", 142, 48, 96, 2520)), (r"\bL4\b", Product("NVIDIA L4", 58, 24, 48, 2040)),
+    (r"\bL40S\b", Product("NVIDIA L40S", 142, 48, 96, 2520)),
+    (r"\bL4\b", Product("NVIDIA L4", 58, 24, 48, 2040)),
     (r"\b(?:RTX )?4090\b(?! ?D| LAPTOP)", Product("NVIDIA GeForce RTX 4090", 128, 24, 72, 2520)),
     (r"\b(?:RTX )?5090\b(?! ?D| LAPTOP)", Product("NVIDIA GeForce RTX 5090", 170, 32, 96, 2407)),
     (r"\bMI50\b", Product("AMD Instinct MI50", 60, 32, 4, 1725)),
@@ -44,7 +46,7 @@ _PRODUCTS = (
     (r"\bMI300X\b", Product("AMD Instinct MI300X", 304, 192, 4, 2100, 8)),
     (r"\bMI350X\b", Product("AMD Instinct MI350X", 256, 288, 4, 2200, 8)),
     (r"\bMI355X\b", Product("AMD Instinct MI355X", 256, 288, 4, 2400, 8)),
-)  # fmt: skip
+)
 """Regular expression of the name in capitals → its data; the first match wins."""
 _MEASURED_CLOCKS = {"NVIDIA H200": (1980, 1810, 1500), "NVIDIA H100 80GB HBM3": (1980, 1810, 1500)}
 """Name → MHz under load: without matrix products, with few of them, and with a matrix unit that is always busy, which

@@ -169,7 +169,13 @@ def _describe(run: SimulatedLaunch, name: str, conflict: _Conflict) -> MemoryPro
         action = f"CTA {conflict.ctas[0]} {first.value} bytes of {name} that CTA {conflict.ctas[1]} {second.value}"
         suggestion = "CTAs have no order: use an atomic, or a second kernel for the reads."
     return MemoryProblem(
-        check=Check.RACE, message=f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
-        site=site, tensor=name, cta=conflict.ctas[0], address=conflict.address, other_site=other_site,
-        other_cta=conflict.ctas[1], suggestion=suggestion,
-    )  # fmt: skip
+        check=Check.RACE,
+        message=f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
+        site=site,
+        tensor=name,
+        cta=conflict.ctas[0],
+        address=conflict.address,
+        other_site=other_site,
+        other_cta=conflict.ctas[1],
+        suggestion=suggestion,
+    )

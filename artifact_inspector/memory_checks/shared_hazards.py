@@ -261,6 +261,13 @@ def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: i
             message = f"{action}, which warp {hazard.other_warp} {earlier} without a barrier in between"
             suggestion = "A barrier of the CTA is missing between the two."
     return MemoryProblem(
-        check=hazard.check, message=message, site=site_of(steps[hazard.step]), cta=cta, thread=hazard.thread,
-        address=hazard.address, lanes=lanes, other_site=other, suggestion=suggestion,
-    )  # fmt: skip
+        check=hazard.check,
+        message=message,
+        site=site_of(steps[hazard.step]),
+        cta=cta,
+        thread=hazard.thread,
+        address=hazard.address,
+        lanes=lanes,
+        other_site=other,
+        suggestion=suggestion,
+    )

@@ -165,9 +165,11 @@ class _Comparison:
         undefined = compares & ~is_equal & ~np.isfinite(np.broadcast_to(spread, self.stored.shape))
         self.wrong = np.flatnonzero(compares & ~is_equal & ~is_near & ~undefined)
         self.summary = TensorValues(
-            name, int(np.count_nonzero(compares & ~undefined)),
-            int(np.count_nonzero(is_written & ~is_known) + np.count_nonzero(undefined)), len(self.wrong),
-        )  # fmt: skip
+            name,
+            int(np.count_nonzero(compares & ~undefined)),
+            int(np.count_nonzero(is_written & ~is_known) + np.count_nonzero(undefined)),
+            len(self.wrong),
+        )
 
     def _numbers(self, content: NDArray[np.uint8]) -> Doubles:
         bits = np.ascontiguousarray(content)

@@ -247,10 +247,22 @@ class Definition(Generic[SubjectKind]):
     ) -> Callable[[Callable[[SubjectKind], FactValue]], Fact]:
         """The decorator for one fact."""
         return lambda find: Fact(
-            key=key, label=label, unit=unit, of=self.of, find=find, category=category, direction=direction,
-            reading=reading, column=column, record=record, step=step, is_row=is_row, brief=brief,
-            story_label=story_label, costs=costs,
-        )  # fmt: skip
+            key=key,
+            label=label,
+            unit=unit,
+            of=self.of,
+            find=find,
+            category=category,
+            direction=direction,
+            reading=reading,
+            column=column,
+            record=record,
+            step=step,
+            is_row=is_row,
+            brief=brief,
+            story_label=story_label,
+            costs=costs,
+        )
 
 
 kernel_fact = Definition[Subject](Of.KERNEL)

@@ -163,11 +163,17 @@ atomics = _count(EventKind.ATOMIC, "atomics")
 
 
 @file_fact(
-    "count.cas_loops", "compare-and-swap loops", Unit.IN_CODE, category=Category.ATOMICS,
-    direction=Direction.LESS_IS_BETTER, column=FactColumn("cas", "CAS", "compare-and-swap loops in the code", 3),
+    "count.cas_loops",
+    "compare-and-swap loops",
+    Unit.IN_CODE,
+    category=Category.ATOMICS,
+    direction=Direction.LESS_IS_BETTER,
+    column=FactColumn("cas", "CAS", "compare-and-swap loops in the code", 3),
     reading="atomics that the machine code repeats until no other thread changed the word; 0 if all are native",
-    record="cas_loops", brief="compare-and-swap loops", story_label="compare-and-swap loops",
-)  # fmt: skip
+    record="cas_loops",
+    brief="compare-and-swap loops",
+    story_label="compare-and-swap loops",
+)
 def cas_loops(of: StageSubject) -> int | Absent | None:
     """Loops that a compiler made of atomics; unknown where a later compiler may make some."""
     counts = of.stage.counts

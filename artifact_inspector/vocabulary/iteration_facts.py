@@ -67,9 +67,12 @@ def _count_once(kind: EventKind, label: str, category: Category) -> Fact:
     """The instructions of a kind outside of loops, without copies of loops; absent where no loop has any."""
 
     @region_fact(
-        f"once.{label.replace(' ', '_')}", f"{label} outside of loops", Unit.IN_CODE, category=category,
+        f"once.{label.replace(' ', '_')}",
+        f"{label} outside of loops",
+        Unit.IN_CODE,
+        category=category,
         direction=Direction.LESS_IS_BETTER,
-    )  # fmt: skip
+    )
     def find(of: RegionSubject) -> int | Absent | None:
         is_outside = of.stage.stage.order > Stage.LLIR.order and of.region.kind is not RegionKind.LOOP
         copied = count_by_line(_loops_inside(of), kind) if is_outside else {}
@@ -92,9 +95,12 @@ ONCE = (barriers_once, shared_loads_once, shared_stores_once)
 
 
 def _work_per_trip(
-    key: str, label: str, category: Category, count: Callable[[RegionSubject, RegionWork], int | None],
+    key: str,
+    label: str,
+    category: Category,
+    count: Callable[[RegionSubject, RegionWork], int | None],
     unit: Unit = Unit.PER_ITERATION,
-) -> Fact:  # fmt: skip
+) -> Fact:
     """An amount of one iteration of a loop without loops inside."""
 
     @region_fact(f"trip.{key}", label, unit, category=category, direction=Direction.LESS_IS_BETTER)
@@ -109,17 +115,21 @@ def _work_per_trip(
 
 
 read_bytes = _work_per_trip(
-    "read_bytes", "global reads", Category.LOADS,
+    "read_bytes",
+    "global reads",
+    Category.LOADS,
     lambda of, work: file_facts.count_read_bytes(of.kernel, work.accesses),
     Unit.BYTES_PER_BLOCK_AND_ITERATION,
-)  # fmt: skip
+)
 compares = _work_per_trip(
     "compares", "compares for masks", Category.BOUNDS, lambda _, work: work.checks.get(CheckKind.COMPARE, 0)
 )
 instructions = _work_per_trip(
-    "instructions", "instructions without moves", Category.INSTRUCTIONS,
+    "instructions",
+    "instructions without moves",
+    Category.INSTRUCTIONS,
     lambda of, _: sum(of.region.counts.values()) - of.region.count(EventKind.MOVE),
-)  # fmt: skip
+)
 
 
 @region_fact("unrolled", "iterations that the compiler unrolled", category=Category.INSTRUCTIONS)
@@ -130,9 +140,13 @@ def unrolled(of: RegionSubject) -> int | Absent:
 
 
 @region_fact(
-    "trip.loads_ahead", "shared loads of the next iteration", Unit.PER_ITERATION, category=Category.IN_FLIGHT,
-    direction=Direction.MORE_IS_BETTER, costs=no_consequence,
-)  # fmt: skip
+    "trip.loads_ahead",
+    "shared loads of the next iteration",
+    Unit.PER_ITERATION,
+    category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER,
+    costs=no_consequence,
+)
 def shared_loads_ahead(of: RegionSubject) -> int | Absent:
     """Shared loads for the matrix instructions of the next iteration.
 
@@ -151,9 +165,13 @@ def shared_loads_ahead(of: RegionSubject) -> int | Absent:
 
 
 @region_fact(
-    "trip.conversions", "layout conversions", Unit.PER_ITERATION, category=Category.CONVERSIONS,
-    direction=Direction.LESS_IS_BETTER, step="ttgir",
-)  # fmt: skip
+    "trip.conversions",
+    "layout conversions",
+    Unit.PER_ITERATION,
+    category=Category.CONVERSIONS,
+    direction=Direction.LESS_IS_BETTER,
+    step="ttgir",
+)
 def conversions_per_trip(of: RegionSubject) -> int | Absent:
     """Layout conversions of one iteration, in TTGIR."""
     ttgir = of.kernel.stages.get(Stage.TTGIR)

@@ -96,11 +96,16 @@ def spills(of: Subject) -> int | None:
 
 
 @kernel_fact(
-    "occupancy", "blocks that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
-    direction=Direction.MORE_IS_BETTER, column=FactColumn("occupancy", "blocks", "that fit on an SM or CU", 7),
-    record="blocks_per_sm", brief="blocks",
+    "occupancy",
+    "blocks that fit",
+    Unit.PER_MULTIPROCESSOR,
+    category=Category.OCCUPANCY,
+    direction=Direction.MORE_IS_BETTER,
+    column=FactColumn("occupancy", "blocks", "that fit on an SM or CU", 7),
+    record="blocks_per_sm",
+    brief="blocks",
     costs=lambda left, right: Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY,
-)  # fmt: skip
+)
 def blocks(of: Subject) -> int | Absent | None:
     """Blocks that fit on one multiprocessor."""
     occupancy = of.kernel.occupancy
@@ -117,9 +122,13 @@ def warps(of: Subject) -> int | None:
 
 
 @kernel_fact(
-    "occupancy.threads", "threads that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
-    direction=Direction.MORE_IS_BETTER, costs=no_consequence,
-)  # fmt: skip
+    "occupancy.threads",
+    "threads that fit",
+    Unit.PER_MULTIPROCESSOR,
+    category=Category.OCCUPANCY,
+    direction=Direction.MORE_IS_BETTER,
+    costs=no_consequence,
+)
 def threads(of: Subject) -> int | Absent | None:
     """Threads that fit on one multiprocessor."""
     occupancy, target = of.kernel.occupancy, of.kernel.artifact.target

@@ -201,9 +201,13 @@ def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
 
 
 @region_fact(
-    "mma.elements", "shared accesses of single elements", Unit.PER_ITERATION, category=Category.MMA,
-    direction=Direction.LESS_IS_BETTER, costs=_by_element,
-)  # fmt: skip
+    "mma.elements",
+    "shared accesses of single elements",
+    Unit.PER_ITERATION,
+    category=Category.MMA,
+    direction=Direction.LESS_IS_BETTER,
+    costs=_by_element,
+)
 def element_accesses(of: RegionSubject) -> int | float | Absent:
     """Instructions that move 2 bytes or less of shared memory per lane, in a region with matrix instructions.
 

@@ -96,10 +96,13 @@ class _MissingMaskSearch:
         instructions = self._code.instructions
         instruction = instructions[access.index]
         return MissingMask(
-            access.line, source_of(instruction.location), self._first.code.language.source_name(instruction),
+            access.line,
+            source_of(instruction.location),
+            self._first.code.language.source_name(instruction),
             tuple(dict.fromkeys(" and ".join(self._arguments(x.end)).replace("%", "") for x in missing_bounds)),
-            is_masked, tuple(instructions[bound.compare_index].line for bound in missing_bounds),
-        )  # fmt: skip
+            is_masked,
+            tuple(instructions[bound.compare_index].line for bound in missing_bounds),
+        )
 
     def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
         """The compares in a mask that require an index to be below an end."""

@@ -144,10 +144,16 @@ def _side(
         unknown_reason = "unknown number of warps that issue them"
     ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
     return RegionMatrixWork(
-        name=name, dots=_known_work(dots, 1), instructions=_known_work(works, ctas), unknown_reason=unknown_reason,
-        unroll_factor=unroll_factor, is_dissolved=is_dissolved, enclosing_regions=enclosing_regions,
-        sources=frozenset(source for work in (*dots, *works) for source in work.sources), ctas=ctas,
-    )  # fmt: skip
+        name=name,
+        dots=_known_work(dots, 1),
+        instructions=_known_work(works, ctas),
+        unknown_reason=unknown_reason,
+        unroll_factor=unroll_factor,
+        is_dissolved=is_dissolved,
+        enclosing_regions=enclosing_regions,
+        sources=frozenset(source for work in (*dots, *works) for source in work.sources),
+        ctas=ctas,
+    )
 
 
 def _known_work(works: tuple[MatrixWork, ...], ctas: int) -> tuple[KnownMatrixWork, ...]:

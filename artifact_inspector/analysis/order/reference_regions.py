@@ -304,9 +304,15 @@ def _statement(function: Function, statement: ProgramLoad) -> LoadStatement:
     if base and suffix.isdigit():
         name = base
     return LoadStatement(
-        statement.index, chain_of(instruction.location), source_of(instruction.location),
-        "" if name.isdigit() else name, statement.distance, statement.is_shared, statement.is_index, statement.base,
-    )  # fmt: skip
+        statement.index,
+        chain_of(instruction.location),
+        source_of(instruction.location),
+        "" if name.isdigit() else name,
+        statement.distance,
+        statement.is_shared,
+        statement.is_index,
+        statement.base,
+    )
 
 
 def _compute(code: FunctionCode, stage_rounds: StageRounds, index: int, anchor: int) -> ReferenceCompute:

@@ -213,9 +213,13 @@ class _RoundSearch:
         if not candidates:
             return
         self._integer_computes = work = IntegerComputes(
-            self._code, self._graph, self._reach.ends(sinks=True, is_bound=True), self._carried[EventKind.INTEGER],
-            self._anchors, self._loaded,
-        )  # fmt: skip
+            self._code,
+            self._graph,
+            self._reach.ends(sinks=True, is_bound=True),
+            self._carried[EventKind.INTEGER],
+            self._anchors,
+            self._loaded,
+        )
         for load in candidates:
             reached = [] if work.feeds_floats(load) else work.reached_anchors(load)
             if reached and work.computes_of(reached[0][1], (load,)):

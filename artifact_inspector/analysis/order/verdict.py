@@ -74,20 +74,31 @@ class _Judgement:
         code, region = self.code, self.region
         events = find_in_region(code, region, _SIGNATURE_KINDS)
         return RegionFacts(
-            id=region.id, kind=region.kind, depth=region.depth, parent=region.parent, lines=self._lines(),
+            id=region.id,
+            kind=region.kind,
+            depth=region.depth,
+            parent=region.parent,
+            lines=self._lines(),
             signature=signature_of(code.instructions[index] for index in events),
-            named_signature=" ".join(map(str, self.line)), verdict=self.verdict, distance=self._distance(),
-            basis=self.placement.basis, pairs=self.sequence.pairs,
+            named_signature=" ".join(map(str, self.line)),
+            verdict=self.verdict,
+            distance=self._distance(),
+            basis=self.placement.basis,
+            pairs=self.sequence.pairs,
             exclusive=tuple((first + 1, second + 1) for first, second in self.exclusive),
-            rounds=tuple(map(self._round, self.rounds)), unassigned=tuple(self.placement.unassigned),
+            rounds=tuple(map(self._round, self.rounds)),
+            unassigned=tuple(self.placement.unassigned),
             matrix=len(find_in_region(code, region, _MATRIX)),
             fused_multiply_adds=count_with_trait(code, region, EventKind.FLOAT, Trait.FUSED),
-            unroll_factor=self.prefetch.unroll_factor, groups=self.sequence.groups, order_changed=self.order_changed,
+            unroll_factor=self.prefetch.unroll_factor,
+            groups=self.sequence.groups,
+            order_changed=self.order_changed,
             copy_position=self.prefetch.load_position if self.prefetch.ahead_statements else None,
             region_notes=tuple(dict.fromkeys(self.notes)),
             is_in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
-            schedule=self._schedule(), counts=self._counts(),
-        )  # fmt: skip
+            schedule=self._schedule(),
+            counts=self._counts(),
+        )
 
     def summary(self) -> PreviousStage:
         statements = [statement for located_round in self.rounds for statement in located_round.statements]

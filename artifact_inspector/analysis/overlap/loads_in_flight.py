@@ -116,11 +116,14 @@ def _facts(
         line = walk.code.instructions[at].line
         levels[line] = (levels.get(line, (loads_before,))[0], loads_after)
     return LoadsInFlight(
-        measure.loads, None if measure.bytes is None else plain_number(Fraction(measure.bytes, walk.threads or 1)),
+        measure.loads,
+        None if measure.bytes is None else plain_number(Fraction(measure.bytes, walk.threads or 1)),
         measure.overlapped_computes / measure.computes if measure.computes else None,
-        (min(measure.distances), max(measure.distances)) if measure.distances else None, waits,
-        tuple((line, after) for line, (loads_before, after) in levels.items() if loads_before != after), tuple(notes),
-    )  # fmt: skip
+        (min(measure.distances), max(measure.distances)) if measure.distances else None,
+        waits,
+        tuple((line, after) for line, (loads_before, after) in levels.items() if loads_before != after),
+        tuple(notes),
+    )
 
 
 def _effects(

@@ -167,13 +167,20 @@ class _LoopEvents:
             return tuple(instructions[index].line for index in indices)
 
         return LoopBuffers(
-            properties=properties, buffers=tuple(used.values()), copies=lines(copies), loads=lines(loads),
-            stores=lines(stores), reads=lines(reads), matrix=lines(matrix), commits=dict(self.commits),
+            properties=properties,
+            buffers=tuple(used.values()),
+            copies=lines(copies),
+            loads=lines(loads),
+            stores=lines(stores),
+            reads=lines(reads),
+            matrix=lines(matrix),
+            commits=dict(self.commits),
             waits=tuple(wait for _, wait in self.waits),
             phases=() if memory is None else lines(memory.waits_for(copies, [index for index, _ in self.waits])),
             copies_before_loop=() if memory is None else lines(memory.copies_before_loop(loop, used.keys())),
-            drain_line=drains.line_after_loop(loop), widths=widths,
-        )  # fmt: skip
+            drain_line=drains.line_after_loop(loop),
+            widths=widths,
+        )
 
 
 class _DrainWaits:

@@ -77,10 +77,15 @@ def find_loop_properties(code: FunctionCode, region: Region) -> LoopProperties |
         )
     request, trips = code.language.loop_header(operation), find_loop_range(code, region.loop)
     return LoopProperties(
-        operation.line, request.num_stages, code.has_trait(opening, Trait.COUNTED_LOOP),
-        None if inner is None else code.instructions[max(0, code.blocks[inner].start - 1)].line, request.is_flattened,
-        _unchanged_value_line(code, opening), None if trips is None else trips.trip_count, rounds,
-    )  # fmt: skip
+        operation.line,
+        request.num_stages,
+        code.has_trait(opening, Trait.COUNTED_LOOP),
+        None if inner is None else code.instructions[max(0, code.blocks[inner].start - 1)].line,
+        request.is_flattened,
+        _unchanged_value_line(code, opening),
+        None if trips is None else trips.trip_count,
+        rounds,
+    )
 
 
 def _first_inner(code: FunctionCode) -> dict[int, int]:
@@ -104,9 +109,12 @@ def _describe_load(
     code: FunctionCode, region: Region, statement: LoadStatement, levels: dict[int, frozenset[int]]
 ) -> LoopLoad:
     return LoopLoad(
-        code.instructions[statement.index].line, statement.label, statement.chain,
-        levels.get(statement.index, frozenset()), _is_conditional(code, region, statement.index),
-    )  # fmt: skip
+        code.instructions[statement.index].line,
+        statement.label,
+        statement.chain,
+        levels.get(statement.index, frozenset()),
+        _is_conditional(code, region, statement.index),
+    )
 
 
 def _is_conditional(code: FunctionCode, region: Region, index: int) -> bool:

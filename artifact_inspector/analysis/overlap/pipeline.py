@@ -102,16 +102,21 @@ class _Explanation:
             self.notes += self._distance_remarks(kind, in_flight)
         self.notes += remarks
         return Pipeline(
-            num_stages=self.loop.effective_num_stages, kind=kind,
+            num_stages=self.loop.effective_num_stages,
+            kind=kind,
             overlaps_matrix=any(w.queue is Queue.MATRIX and w.depth for w in self.last.waits),
-            buffers=self._tiles() if counts_waits else None, commits_per_iteration=commits, wait_depth=depth,
-            iterations_in_flight=in_flight, distance=self.region.distance,
+            buffers=self._tiles() if counts_waits else None,
+            commits_per_iteration=commits,
+            wait_depth=depth,
+            iterations_in_flight=in_flight,
+            distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain_line if asynchronous else None,
             trip_count=None if properties is None else properties.trip_count,
             unpipelined_reason=None if cause is None else cause.message,
-            evidence=() if cause is None else cause.evidence, notes=tuple(self.notes),
-        )  # fmt: skip
+            evidence=() if cause is None else cause.evidence,
+            notes=tuple(self.notes),
+        )
 
     def _kind(self) -> PipelineKind | None:
         if self.last.copies:

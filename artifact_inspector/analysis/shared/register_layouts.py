@@ -340,10 +340,15 @@ def _fit(pattern: _LayoutPattern, shape: tuple[int, ...], kinds: tuple[LayoutKin
             register.append(reach[axis] * strides[axis])
             reach[axis] *= 2
     return Layout(
-        shape, tuple(register), tuple(flat(basis) for basis in pattern.lane),
-        tuple(flat(basis) for basis in pattern.warp), pattern.tile, pattern.order,
-        tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)), kinds,
-    )  # fmt: skip
+        shape,
+        tuple(register),
+        tuple(flat(basis) for basis in pattern.lane),
+        tuple(flat(basis) for basis in pattern.warp),
+        pattern.tile,
+        pattern.order,
+        tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)),
+        kinds,
+    )
 
 
 def _contiguous(register: list[Move], axis: int, extent: int) -> int:

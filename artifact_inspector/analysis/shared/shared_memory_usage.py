@@ -298,9 +298,18 @@ def _scratch_entry(
     size: int | None, role: str, line: int, first: int, last: int, location: Location | None
 ) -> Allocation:
     return Allocation(
-        bytes=size, buffers=1, line=line, source=source_of(location), role=role, dot=None, name="", is_scratch=True,
-        first=first, last=last, offset=None,
-    )  # fmt: skip
+        bytes=size,
+        buffers=1,
+        line=line,
+        source=source_of(location),
+        role=role,
+        dot=None,
+        name="",
+        is_scratch=True,
+        first=first,
+        last=last,
+        offset=None,
+    )
 
 
 _PASSING_KINDS = frozenset({EventKind.MOVE, EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})

@@ -183,14 +183,21 @@ def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage:
         else:
             launches[grid, location, caller] = launches.get((grid, location, caller), 0) + times
     return CapturedKernel(
-        name=event["name"], hash=None if event["directory"] is None else event["kernel"],
-        target=parse_target(event["target"]), signature=event["signature"], constexprs=event["constexprs"],
+        name=event["name"],
+        hash=None if event["directory"] is None else event["kernel"],
+        target=parse_target(event["target"]),
+        signature=event["signature"],
+        constexprs=event["constexprs"],
         options=event["options"],
         launches=tuple(Launch(*launch, times) for launch, times in launches.items()),
-        benchmark_launches=benchmarked, compiled_for=CallSite(event["place"], event["caller"]),
-        seconds=event["seconds"], directory=None if event["directory"] is None else Path(event["directory"]),
-        message=event["message"], shortage=shortage, kernel_path=event.get("defined")
-    )  # fmt: skip
+        benchmark_launches=benchmarked,
+        compiled_for=CallSite(event["place"], event["caller"]),
+        seconds=event["seconds"],
+        directory=None if event["directory"] is None else Path(event["directory"]),
+        message=event["message"],
+        shortage=shortage,
+        kernel_path=event.get("defined"),
+    )
 
 
 MAX_LISTED_KERNELS = 3

@@ -208,13 +208,22 @@ def _make_result(row: Mapping[str, Any], kernel_path: str) -> CompileResult:
         names = f"; similar names are {', '.join(similar_names)}." if similar_names else "."
         remedy = f"{target.arch} is not a known GPU{names}"
     return CompileResult(
-        kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"], target=target,
-        seconds=row["seconds"], directory=None if directory is None else Path(directory),
-        message=row.get("message"), remedy=remedy, kernel_path=kernel_path, triton=row.get("triton"),
-        config=row.get("config"), is_cached=bool(row.get("cached")),
-        is_usage_error=row.get("kind") == "usage", types=tuple(row.get("types", ())),
-        constants=row.get("constants", {}), options=row.get("options", {}), details=row.get("details")
-    )  # fmt: skip
+        kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"],
+        target=target,
+        seconds=row["seconds"],
+        directory=None if directory is None else Path(directory),
+        message=row.get("message"),
+        remedy=remedy,
+        kernel_path=kernel_path,
+        triton=row.get("triton"),
+        config=row.get("config"),
+        is_cached=bool(row.get("cached")),
+        is_usage_error=row.get("kind") == "usage",
+        types=tuple(row.get("types", ())),
+        constants=row.get("constants", {}),
+        options=row.get("options", {}),
+        details=row.get("details"),
+    )
 
 
 class Recompilation(NamedTuple):

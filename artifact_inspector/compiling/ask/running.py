@@ -180,9 +180,12 @@ class _ProgramProcess:
         self._start_time = time.monotonic()
         try:
             self._process = subprocess.Popen(
-                self._command, env=self._environment, stdin=None if self._is_live else subprocess.DEVNULL,
-                stdout=sys.stderr.fileno() if output is None else output, stderr=output or None
-            )  # fmt: skip
+                self._command,
+                env=self._environment,
+                stdin=None if self._is_live else subprocess.DEVNULL,
+                stdout=sys.stderr.fileno() if output is None else output,
+                stderr=output or None,
+            )
         except OSError as error:
             remedy = "Begin with the interpreter: -- python their_script.py"
             raise UsageError(f"{self._command[0]} cannot be run: {error.strerror}.", remedy) from None

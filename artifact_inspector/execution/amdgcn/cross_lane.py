@@ -77,8 +77,9 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op
             moved = move_lanes(
                 partial(read_lane, machine, as_word(lane))
                 if lane_readers
-                else lambda plane: machine.first_of_warps(plane, mask), value,
-            )  # fmt: skip
+                else lambda plane: machine.first_of_warps(plane, mask),
+                value,
+            )
             write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))
 
     return op.under_exec(run)

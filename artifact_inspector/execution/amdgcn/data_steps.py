@@ -23,8 +23,16 @@ _LOADS = (Action.LOAD_SHARED, Action.LOAD_BUFFER, Action.LOAD_GLOBAL)
 _DATA_OF_STORE = {Action.STORE_BUFFER: 0, Action.STORE_GLOBAL: 1}
 """Position of the operand that is stored."""
 _LOGIC = (
-    Action.AND, Action.OR, Action.XOR, Action.XNOR, Action.AND_NOT, Action.OR_NOT, Action.NAND, Action.NOR, Action.NOT
-)  # fmt: skip
+    Action.AND,
+    Action.OR,
+    Action.XOR,
+    Action.XNOR,
+    Action.AND_NOT,
+    Action.OR_NOT,
+    Action.NAND,
+    Action.NOR,
+    Action.NOT,
+)
 _CARRIES = (Action.ADD_WITH_CARRY, Action.SUBTRACT_WITH_BORROW, Action.SUBTRACT_FROM_WITH_BORROW)
 _SCC_WRITERS = (*_LOGIC, Action.COMPARE, Action.COMPARE_FLOATS, Action.TEST_BIT)
 _SCC_READERS = (*_CARRIES, Action.BRANCH_IF, Action.SELECT, Action.CONDITIONAL_MOVE)

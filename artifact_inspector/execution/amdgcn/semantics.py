@@ -88,12 +88,17 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
             steps[at] = replace(steps[at], starts_swap=True)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     program = DecodedProgram(
-        function.name, tuple(steps), {step.address: step.index for step in steps}, warp_size=wave,
+        function.name,
+        tuple(steps),
+        {step.address: step.index for step in steps},
+        warp_size=wave,
         parameters=tuple((a.offset, a.size) for a in beginning.arguments if not a.is_hidden),
-        shared_bytes=beginning.lds_bytes, target=module.attributes.get("target", "gfx942"),
-        request_bytes=line, entry_step=entry_step,
-        reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__)
-    )  # fmt: skip
+        shared_bytes=beginning.lds_bytes,
+        target=module.attributes.get("target", "gfx942"),
+        request_bytes=line,
+        entry_step=entry_step,
+        reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__),
+    )
     return with_counting(program, instructions, block_ranges(function, ("s_endpgm",), index.__getitem__))
 
 
@@ -146,21 +151,55 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     run, is_supported = _build_run(statement, instruction, target)
     meaning = semantics_of(statement.base)
     return ProgramStep(
-        at, at, statement.opcode, instruction.text, instruction.line, run,
+        at,
+        at,
+        statement.opcode,
+        instruction.text,
+        instruction.line,
+        run,
         lane_flop=_lane_flop(statement, instruction, module, wave),
         accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
-        kind=_step_kind(statement, instruction), is_supported=is_supported, location=instruction.location
-    )  # fmt: skip
+        kind=_step_kind(statement, instruction),
+        is_supported=is_supported,
+        location=instruction.location,
+    )
 
 
-_AFFINE_ACTIONS = frozenset((
-    Action.ADD, Action.SUBTRACT, Action.SUBTRACT_FROM, Action.ADD_WITH_CARRY, Action.SUBTRACT_WITH_BORROW,
-    Action.MULTIPLY, Action.MULTIPLY_24, Action.MULTIPLY_ADD_24, Action.SHIFT_LEFT, Action.SHIFT_RIGHT,
-    Action.AND, Action.OR, Action.XOR, Action.AND_OR, Action.OR_OR, Action.ADD_ADD, Action.SHIFT_OR,
-    Action.SHIFT_ADD, Action.ADD_SHIFT, Action.XOR_ADD, Action.MOVE, Action.SELECT, Action.COMPARE,
-    Action.LOAD_BUFFER, Action.STORE_BUFFER, Action.LOAD_GLOBAL, Action.STORE_GLOBAL, Action.LOAD_SHARED,
-    Action.STORE_SHARED, Action.LOAD_SCRATCH, Action.STORE_SCRATCH,
-))  # fmt: skip
+_AFFINE_ACTIONS = frozenset(
+    (
+        Action.ADD,
+        Action.SUBTRACT,
+        Action.SUBTRACT_FROM,
+        Action.ADD_WITH_CARRY,
+        Action.SUBTRACT_WITH_BORROW,
+        Action.MULTIPLY,
+        Action.MULTIPLY_24,
+        Action.MULTIPLY_ADD_24,
+        Action.SHIFT_LEFT,
+        Action.SHIFT_RIGHT,
+        Action.AND,
+        Action.OR,
+        Action.XOR,
+        Action.AND_OR,
+        Action.OR_OR,
+        Action.ADD_ADD,
+        Action.SHIFT_OR,
+        Action.SHIFT_ADD,
+        Action.ADD_SHIFT,
+        Action.XOR_ADD,
+        Action.MOVE,
+        Action.SELECT,
+        Action.COMPARE,
+        Action.LOAD_BUFFER,
+        Action.STORE_BUFFER,
+        Action.LOAD_GLOBAL,
+        Action.STORE_GLOBAL,
+        Action.LOAD_SHARED,
+        Action.STORE_SHARED,
+        Action.LOAD_SCRATCH,
+        Action.STORE_SCRATCH,
+    )
+)
 """Actions that accept affine values: those that compute addresses, and those that access memory."""
 
 

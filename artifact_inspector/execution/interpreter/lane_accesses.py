@@ -88,9 +88,12 @@ def find_lane_accesses(
         active_lanes, participating_ctas = lanes_and_ctas
         row_mask = None if active_lanes is None else np.broadcast_to(active_lanes, data.lanes.shape)
         return LaneAccesses(
-            data.lanes, row_mask, 1,
-            data.rows[:, 0] if participating_ctas is None else data.rows[participating_ctas, 0], participating_ctas,
-        )  # fmt: skip
+            data.lanes,
+            row_mask,
+            1,
+            data.rows[:, 0] if participating_ctas is None else data.rows[participating_ctas, 0],
+            participating_ctas,
+        )
     addresses = np.atleast_2d(np.asarray(data, np.int64))
     rows = max(addresses.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
     shape = (rows, machine.threads)

@@ -114,7 +114,9 @@ class MachineState:
             return replaced[name] if name in replaced else select_rows(register, rows)
 
         forked = MachineState(
-            ctas=self.ctas[rows], threads=self.threads, warp_size=self.warp_size,
+            ctas=self.ctas[rows],
+            threads=self.threads,
+            warp_size=self.warp_size,
             registers={name: select(register, name) for name, register in self.registers.items()},
             barriers={name: select_mask_rows(mask, rows) for name, mask in self.barriers.items()},
             saved_barriers={name: select_mask_rows(mask, rows) for name, mask in self.saved_barriers.items()},
@@ -122,8 +124,9 @@ class MachineState:
             early_arrivals={
                 name: arrived[rows] if len(arrived) > 1 else arrived for name, arrived in self.early_arrivals.items()
             },
-            local_memory=self.local_memory.fork(rows), shared_memory=self.shared_memory.fork(rows),
-        )  # fmt: skip
+            local_memory=self.local_memory.fork(rows),
+            shared_memory=self.shared_memory.fork(rows),
+        )
         words = self.local_memory.lane_words
         forked.local_memory.lane_words = {address: materialize(select(words[address], address)) for address in words}
         for own, groups in ((self.groups, forked.groups), (self.waiting, forked.waiting)):

@@ -345,8 +345,10 @@ def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: 
 
 def _build_atomic_shared(statement: SassStatement) -> op.StepRun:
     size, address_reader, names = (
-        bytes_moved(statement.opcode), local_address(statement), _written_registers(statement),
-    )  # fmt: skip
+        bytes_moved(statement.opcode),
+        local_address(statement),
+        _written_registers(statement),
+    )
     is_combined = statement.has_modifier("POPC")  # lanes with the same address are combined first
     operands = 2 if statement.has_modifier("CAS") or statement.has_modifier("CAST") else 1
     readers = _data_readers(statement, 1) if statement.has_modifier("OR") and size == 4 else []

@@ -111,11 +111,17 @@ def read_program(
         assume_swaps(steps, FunctionCode(section[0], module, language.FORMAT))
     blocks = block_ranges(section[0], _EXITS) if len(section) == 1 else ()
     program = DecodedProgram(
-        section[0].name, tuple(steps), {step.address: step.index for step in steps}, constants=dict(constants or {}),
-        parameters=tuple(parameters), arch_number=arch, target=f"sm_{arch}",
-        code_bytes=len(steps) * INSTRUCTION_BYTES, reconvergence_steps=reconvergence_steps(section, _EXITS),
-        blocks=() if jumps else blocks
-    )  # fmt: skip
+        section[0].name,
+        tuple(steps),
+        {step.address: step.index for step in steps},
+        constants=dict(constants or {}),
+        parameters=tuple(parameters),
+        arch_number=arch,
+        target=f"sm_{arch}",
+        code_bytes=len(steps) * INSTRUCTION_BYTES,
+        reconvergence_steps=reconvergence_steps(section, _EXITS),
+        blocks=() if jumps else blocks,
+    )
     has_unknown_way = not blocks or any(jump not in targets for jump in jumps)
     return program if has_unknown_way else with_counting(program, instructions, blocks)
 
@@ -166,14 +172,24 @@ def _decode_step(
     guard = None if statement.guard in (None, "PT", "UPT") and not statement.is_guard_negated else statement.guard
     matrix = language.FORMAT.matrix(instruction, module)
     return ProgramStep(
-        at, at * INSTRUCTION_BYTES, statement.opcode, instruction.text, instruction.line, run, guard=guard,
-        guard_is_negated=statement.is_guard_negated, is_uniform=_is_uniform(statement),
+        at,
+        at * INSTRUCTION_BYTES,
+        statement.opcode,
+        instruction.text,
+        instruction.line,
+        run,
+        guard=guard,
+        guard_is_negated=statement.is_guard_negated,
+        is_uniform=_is_uniform(statement),
         runs_unguarded=base in _UNGUARDED and not (base == "EXIT" and guard is not None),
         lane_flop=_lane_flop(statement, matrix),
         matrix_types=None if matrix is None else (matrix.operands[0], matrix.types.partition("→")[2]),
-        accepts_affine=base.removeprefix("U") in _AFFINE_OPCODES, ignores_inactive_lanes=base != "SHFL",
-        kind=_step_kind(statement), is_supported=is_supported, location=instruction.location
-    )  # fmt: skip
+        accepts_affine=base.removeprefix("U") in _AFFINE_OPCODES,
+        ignores_inactive_lanes=base != "SHFL",
+        kind=_step_kind(statement),
+        is_supported=is_supported,
+        location=instruction.location,
+    )
 
 
 def _is_uniform(statement: SassStatement) -> bool:

@@ -58,10 +58,15 @@ def amd_gpu_model(target: Target, gpu: str | None) -> GpuModel:
             "Use gfx90a, gfx942 or gfx950.",
         )
     return GpuModel(
-        product.name, rates, product.multiprocessors,
-        _INFINITY_CACHE.get(str(target.arch), product.l2_mib << 20), limits.shared,
-        peaks.bandwidth / ((product.megahertz or 1700) * 1e6), _TIMING, WAVE
-    )  # fmt: skip
+        product.name,
+        rates,
+        product.multiprocessors,
+        _INFINITY_CACHE.get(str(target.arch), product.l2_mib << 20),
+        limits.shared,
+        peaks.bandwidth / ((product.megahertz or 1700) * 1e6),
+        _TIMING,
+        WAVE,
+    )
 
 
 def read_waits(steps: Sequence[ProgramStep], target: str) -> tuple[ControlCode, ...]:

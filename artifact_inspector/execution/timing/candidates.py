@@ -114,7 +114,12 @@ def launch_identity(candidate: RankingCandidate, position: int) -> Hashable:
     except (CacheError, UsageError, KeyError):
         return position
     return (
-        code, str(artifact.target), artifact.shared_bytes, artifact.num_warps,
-        artifact.metadata.get("num_ctas"), str(artifact.metadata.get("cluster_dims")), grid,
-        tuple(request.kernel_arguments(candidate.constants).items())
-    )  # fmt: skip
+        code,
+        str(artifact.target),
+        artifact.shared_bytes,
+        artifact.num_warps,
+        artifact.metadata.get("num_ctas"),
+        str(artifact.metadata.get("cluster_dims")),
+        grid,
+        tuple(request.kernel_arguments(candidate.constants).items()),
+    )

@@ -231,9 +231,12 @@ class CtaCostModel:
             delay = timing.warpgroup if "GMMA" in step.opcode else timing.mma
             wavefronts = self.counters.wavefronts[step.index] / self.sampled_ctas / visits
             return StepCost(
-                "tensor", warps_per_visit * self._product_cycles(step), delay, effect=effect,
-                shared_read_cycles=wavefronts * self._wavefront_cycles
-            )  # fmt: skip
+                "tensor",
+                warps_per_visit * self._product_cycles(step),
+                delay,
+                effect=effect,
+                shared_read_cycles=wavefronts * self._wavefront_cycles,
+            )
         if pipe is Pipe.SHARED:
             wavefronts = self.counters.wavefronts[step.index] / self.sampled_ctas / visits
             return StepCost("lsu", wavefronts * self._wavefront_cycles, timing.shared, effect=effect)
@@ -287,9 +290,13 @@ class CtaCostModel:
             timing.l2 + self.local_l2_miss_share * (timing.dram - timing.l2) - timing.l1
         )
         return StepCost(
-            "lsu", warps_per_visit * max(1.0, lane_bytes / 4), delay, requested_bytes / self.l2_rate,
-            requested_bytes * self.local_l2_miss_share / self.dram_rate, is_global=True
-        )  # fmt: skip
+            "lsu",
+            warps_per_visit * max(1.0, lane_bytes / 4),
+            delay,
+            requested_bytes / self.l2_rate,
+            requested_bytes * self.local_l2_miss_share / self.dram_rate,
+            is_global=True,
+        )
 
     def _global_cost(
         self, step: ProgramStep, pipe: Pipe, warps_per_visit: float, visits: int, effect: SchedulingEffect

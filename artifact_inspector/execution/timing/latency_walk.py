@@ -64,9 +64,11 @@ class StepCost(NamedTuple):
     def scaled_by(self, count: float) -> StepCost:
         """The cost for several CTAs, or a fraction of one."""
         return self._replace(
-            busy_cycles=self.busy_cycles * count, l2_cycles=self.l2_cycles * count,
-            dram_cycles=self.dram_cycles * count, shared_read_cycles=self.shared_read_cycles * count,
-        )  # fmt: skip
+            busy_cycles=self.busy_cycles * count,
+            l2_cycles=self.l2_cycles * count,
+            dram_cycles=self.dram_cycles * count,
+            shared_read_cycles=self.shared_read_cycles * count,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,13 +293,18 @@ class _TimeModel:
             stalls.clear()
             overlap_sample(sample, costs, self.controls, chip, resident, stalls=stalls, in_step=False)
         time = LaunchTime(
-            us=round(us, 2), low=round(us * TIME_RANGE[0], 2), high=round(us * TIME_RANGE[1], 2), gpu=product,
-            bound=bounds[0], terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
-            waves=waves, imbalance=round(imbalance, 3),
+            us=round(us, 2),
+            low=round(us * TIME_RANGE[0], 2),
+            high=round(us * TIME_RANGE[1], 2),
+            gpu=product,
+            bound=bounds[0],
+            terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
+            waves=waves,
+            imbalance=round(imbalance, 3),
             overlap=None if overlap[3] is None else round(overlap[3], 3),
             is_validated=product in _VALIDATED_PRODUCTS,
-            bound_alike=tuple(name for name in dict.fromkeys(bounds) if name != bounds[0])
-        )  # fmt: skip
+            bound_alike=tuple(name for name in dict.fromkeys(bounds) if name != bounds[0]),
+        )
         return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))
 
     def _imbalance(

@@ -102,8 +102,10 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     if target.backend is Backend.HIP:
         return amd_gpu_model(ranking_target, gpu)
     product, rates, limits = (
-        product_of(ranking_target, gpu), ranking_target.gpu.rates, ranking_target.limits.multiprocessor,
-    )  # fmt: skip
+        product_of(ranking_target, gpu),
+        ranking_target.gpu.rates,
+        ranking_target.limits.multiprocessor,
+    )
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if product is None or rates is None or limits is None or peaks is None:
         raise UsageError(
@@ -111,10 +113,14 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
             "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     return GpuModel(
-        gpu or product.name, rates, product.multiprocessors, product.l2_mib << 20, limits.shared,
+        gpu or product.name,
+        rates,
+        product.multiprocessors,
+        product.l2_mib << 20,
+        limits.shared,
         peaks.bandwidth / (clock_of(product.name, 0.0) * 1e6),
-        replace(TIMING, fabric_bytes=FABRIC_BYTES.get(ranking_target.arch.number, 0.0))
-    )  # fmt: skip
+        replace(TIMING, fabric_bytes=FABRIC_BYTES.get(ranking_target.arch.number, 0.0)),
+    )
 
 
 def estimate_launch(
@@ -142,9 +148,17 @@ def estimate_launch(
     cubin, resources = read_resources(loaded)
     resident_ctas = resident_ctas_of(target, resources)
     empty_estimate = RankedLaunch(
-        launch=0, hash=artifact.hash, label="", score=None, bottleneck=None, terms={},
-        fits=resident_ctas != 0, blocks=resident_ctas, waves=None, notes=launch.notes
-    )  # fmt: skip
+        launch=0,
+        hash=artifact.hash,
+        label="",
+        score=None,
+        bottleneck=None,
+        terms={},
+        fits=resident_ctas != 0,
+        blocks=resident_ctas,
+        waves=None,
+        notes=launch.notes,
+    )
     if resident_ctas == 0:
         return empty_estimate
     sample = sample_evenly(loaded, launch, limit)
@@ -183,9 +197,14 @@ def estimate_launch(
     score = max(score, turnover_cycles(sample, costs, controls, gpu_model, resident_ctas))
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
-        empty_estimate, score=score, bottleneck=bottleneck, terms=terms, waves=waves,
-        missing_inputs=unknown_inputs, notes=notes
-    )  # fmt: skip
+        empty_estimate,
+        score=score,
+        bottleneck=bottleneck,
+        terms=terms,
+        waves=waves,
+        missing_inputs=unknown_inputs,
+        notes=notes,
+    )
 
 
 def read_resources(loaded: LoadedKernel) -> tuple[Cubin | None, Resources]:
@@ -294,10 +313,14 @@ def turnover_cycles(
     warps, ctas = -(-sample.loaded.threads // gpu_model.warp_size), -(-sample.launch.ctas // gpu_model.multiprocessors)
     resident = min(resident_limit, ctas)
     turnover = Turnover(
-        sample.trace, controls, costs.step_costs, warps,
+        sample.trace,
+        controls,
+        costs.step_costs,
+        warps,
         interval=launch_cycles(gpu_model.timing, warps, resident),
-        barrier=barrier_cycles(gpu_model.timing, warps), schedulers=gpu_model.rates.issue
-    )  # fmt: skip
+        barrier=barrier_cycles(gpu_model.timing, warps),
+        schedulers=gpu_model.rates.issue,
+    )
     return turnover.estimate(ctas, resident) or 0.0
 
 

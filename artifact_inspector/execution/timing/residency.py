@@ -406,12 +406,17 @@ def overlap_sample(
     steps = min(len(sample.trace), max(1, MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)))
     interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
     return sample.trace[:steps], overlap_warps(
-        sample.trace, controls, costs.step_costs,
-        [float(interval * cta) if in_step else 0.0 for cta in range(resident_ctas)], warps,
-        schedulers=gpu_model.rates.issue, barrier=barrier_cycles(gpu_model.timing, warps), stalls=stalls,
+        sample.trace,
+        controls,
+        costs.step_costs,
+        [float(interval * cta) if in_step else 0.0 for cta in range(resident_ctas)],
+        warps,
+        schedulers=gpu_model.rates.issue,
+        barrier=barrier_cycles(gpu_model.timing, warps),
+        stalls=stalls,
         offsets=[0 if in_step else len(sample.trace) * cta // resident_ctas for cta in range(resident_ctas)],
-        steps=steps
-    )  # fmt: skip
+        steps=steps,
+    )
 
 
 def find_residency(
@@ -449,12 +454,18 @@ def find_residency(
         raise UsageError(f"Cannot model {name} on {gpu_model.name}: {costs.unknown_rates[0]} is unknown.")
     modelled_trace, (lanes, busy, cycles, hidden) = overlap_sample(sample, costs, controls, gpu_model, resident_ctas)
     return Residency(
-        kernel=name, gpu=gpu_model.name, resident_ctas=resident_ctas,
-        warps_per_cta=-(-loaded.threads // gpu_model.warp_size), cycles=cycles, timelines=lanes,
-        unit_utilization=busy, hidden_wait_share=hidden, modelled_instructions=len(modelled_trace),
+        kernel=name,
+        gpu=gpu_model.name,
+        resident_ctas=resident_ctas,
+        warps_per_cta=-(-loaded.threads // gpu_model.warp_size),
+        cycles=cycles,
+        timelines=lanes,
+        unit_utilization=busy,
+        hidden_wait_share=hidden,
+        modelled_instructions=len(modelled_trace),
         warp_instructions=len(sample.trace),
-        notes=_off_trace_notes(sample.trace, costs.step_costs, costs.off_trace_cycles)
-    )  # fmt: skip
+        notes=_off_trace_notes(sample.trace, costs.step_costs, costs.off_trace_cycles),
+    )
 
 
 def _off_trace_notes(

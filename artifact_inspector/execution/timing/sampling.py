@@ -293,9 +293,12 @@ class GlobalTraffic(ImmediateRecorder):
             pattern = self._patterns[key] = _AccessPattern(
                 _count_distinct_by_warp(warps, positions // SECTOR),
                 _count_distinct_by_warp(warps, positions // LINE),
-                1 + int(np.count_nonzero(np.diff(sectors) != 1)), sectors - line_offset // SECTOR, len(offsets),
-                len(distinct_offsets), _run_starts(distinct_offsets) if self.tracks_addresses else frozenset(),
-            )  # fmt: skip
+                1 + int(np.count_nonzero(np.diff(sectors) != 1)),
+                sectors - line_offset // SECTOR,
+                len(offsets),
+                len(distinct_offsets),
+                _run_starts(distinct_offsets) if self.tracks_addresses else frozenset(),
+            )
         return pattern
 
 
@@ -440,9 +443,16 @@ def sample_launch(
     unfinished = run_machines(machine)
     reclassify_unknown_pointers(setup)
     return LaunchSample(
-        loaded=loaded, launch=setup.launch, ctas=ctas, counters=counters, traffic=traffic, trace=tuple(trace),
-        memory=setup.memory, unfinished=tuple(unfinished), input_names=setup.input_names
-    )  # fmt: skip
+        loaded=loaded,
+        launch=setup.launch,
+        ctas=ctas,
+        counters=counters,
+        traffic=traffic,
+        trace=tuple(trace),
+        memory=setup.memory,
+        unfinished=tuple(unfinished),
+        input_names=setup.input_names,
+    )
 
 
 def sample_evenly(

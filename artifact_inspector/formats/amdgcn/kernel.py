@@ -50,9 +50,14 @@ class InitialState:
 
 
 _USER_REGISTERS = (
-    ("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
-    ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1),
-)  # fmt: skip
+    ("private_segment_buffer", 4),
+    ("dispatch_ptr", 2),
+    ("queue_ptr", 2),
+    ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2),
+    ("flat_scratch_init", 2),
+    ("private_segment_size", 1),
+)
 """User registers in allocation order, with their sizes."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+(\d{1,18})\b", re.M)
 _FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
@@ -80,9 +85,13 @@ def read_initial_state(text: str, kernel: str) -> InitialState:
     return InitialState(
         _arguments(text, kernel),
         int(wavefront_match[1]) if wavefront_match is not None else 32 if directives.get("wavefront_size32") else 64,
-        kernarg, preloaded, workgroup, directives.get("group_segment_fixed_size", 0),
-        int(threads_match[1]) if threads_match is not None else 0, length > 0,
-    )  # fmt: skip
+        kernarg,
+        preloaded,
+        workgroup,
+        directives.get("group_segment_fixed_size", 0),
+        int(threads_match[1]) if threads_match is not None else 0,
+        length > 0,
+    )
 
 
 def _directives(text: str, kernel: str) -> dict[str, int]:

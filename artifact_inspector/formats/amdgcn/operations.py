@@ -278,10 +278,13 @@ def _memory_semantics(name: str) -> OpcodeSemantics | None:
             return OpcodeSemantics(Action.UNTRACKED)
         two_addresses = match[2] or match[3] or ""
         return OpcodeSemantics(
-            Action.LOAD_SHARED if match[1] in ("read", "load") else Action.STORE_SHARED, is_signed=match[4][0] == "i",
-            size=int(match[4][1:]) // 8, addresses=2 if two_addresses else 1,
-            stride=64 if "64" in two_addresses else 1, preserves_half=match[5] is not None,
-        )  # fmt: skip
+            Action.LOAD_SHARED if match[1] in ("read", "load") else Action.STORE_SHARED,
+            is_signed=match[4][0] == "i",
+            size=int(match[4][1:]) // 8,
+            addresses=2 if two_addresses else 1,
+            stride=64 if "64" in two_addresses else 1,
+            preserves_half=match[5] is not None,
+        )
     if _SHARED_ATOMIC.match(name):
         return OpcodeSemantics(Action.ATOMIC_SHARED, size=8 if "64" in name else 4)
     return None

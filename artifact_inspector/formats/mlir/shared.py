@@ -53,9 +53,14 @@ def _role(opcode: str) -> SharedRole:
 
 
 _ROLES_WITH_ATTRIBUTES = (
-    SharedRole.ALLOCATION, SharedRole.REDUCTION, SharedRole.SCAN, SharedRole.ATOMIC, SharedRole.CALL,
-    SharedRole.PARTITIONS, SharedRole.MATRIX_BARRIER,
-)  # fmt: skip
+    SharedRole.ALLOCATION,
+    SharedRole.REDUCTION,
+    SharedRole.SCAN,
+    SharedRole.ATOMIC,
+    SharedRole.CALL,
+    SharedRole.PARTITIONS,
+    SharedRole.MATRIX_BARRIER,
+)
 """Roles whose operations have more attributes than the role."""
 _PLAIN_USES = {role: SharedUse(role) for role in SharedRole if role not in _ROLES_WITH_ATTRIBUTES}
 
@@ -135,6 +140,10 @@ def launch_parameters(module: Module) -> LaunchParameters:
         names_ctas = f"{prefix}num-ctas" in attributes
         release = (3, 2) if names_space else (3, 0) if target else (2, 2) if names_ctas else (2, 1)
     return LaunchParameters(
-        target, integer_attribute("num-warps"), integer_attribute("total-num-warps"),
-        integer_attribute("threads-per-warp"), integer_attribute("num-ctas"), release,
-    )  # fmt: skip
+        target,
+        integer_attribute("num-warps"),
+        integer_attribute("total-num-warps"),
+        integer_attribute("threads-per-warp"),
+        integer_attribute("num-ctas"),
+        release,
+    )

@@ -35,17 +35,25 @@ def read_control(encoding: int) -> ControlInfo:
     """
     write_barrier, read_barrier = encoding >> 46 & 7, encoding >> 49 & 7
     return ControlInfo(
-        encoding >> 41 & 15, not encoding >> 45 & 1, None if write_barrier == _NO_BARRIER else write_barrier,
-        None if read_barrier == _NO_BARRIER else read_barrier, encoding >> 52 & 63, encoding >> 58 & 15,
-    )  # fmt: skip
+        encoding >> 41 & 15,
+        not encoding >> 45 & 1,
+        None if write_barrier == _NO_BARRIER else write_barrier,
+        None if read_barrier == _NO_BARRIER else read_barrier,
+        encoding >> 52 & 63,
+        encoding >> 58 & 15,
+    )
 
 
 def parse_dumped_control(wait_mask: str, read_barrier: str, write_barrier: str, yields: str, stall: str) -> ControlInfo:
     """The control code as Triton prints it: `02:-:1:Y:2`, mask in decimal, stall in hexadecimal."""
     return ControlInfo(
-        int(stall, 16), yields == "Y", None if write_barrier == "-" else int(write_barrier),
-        None if read_barrier == "-" else int(read_barrier), 0 if wait_mask == "--" else int(wait_mask), None,
-    )  # fmt: skip
+        int(stall, 16),
+        yields == "Y",
+        None if write_barrier == "-" else int(write_barrier),
+        None if read_barrier == "-" else int(read_barrier),
+        0 if wait_mask == "--" else int(wait_mask),
+        None,
+    )
 
 
 _WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x([248])|B?F(16)_V(2))(?=\.|$)")

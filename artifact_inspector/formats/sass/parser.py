@@ -232,9 +232,14 @@ class _SassBody:
         for at, name in missing:
             log.report_truncation(instructions[at].line, f"no label {name} in function {self.name}")
         return Function(
-            self.name, self.line, next((x.location for x in instructions if x.location is not None), None), (),
-            tuple(instructions), blocks, control_codes=tuple(self.controls) if len(self.controls) == stop else (),
-        )  # fmt: skip
+            self.name,
+            self.line,
+            next((x.location for x in instructions if x.location is not None), None),
+            (),
+            tuple(instructions),
+            blocks,
+            control_codes=tuple(self.controls) if len(self.controls) == stop else (),
+        )
 
 
 def _jump_exit(instruction: Instruction) -> BlockExit:

@@ -134,9 +134,13 @@ def _suffixes(*texts: str) -> tuple[str, ...]:
 def _parse_operand(text: str) -> SassOperand:
     if match := _REGISTER.match(text):
         return SassOperand(
-            SassOperandKind.REGISTER, match[5], is_negated=bool(match[1] or match[3]), is_inverted=bool(match[2]),
-            is_absolute=bool(match[4]), suffixes=_suffixes(match[6], match[7] or ""),
-        )  # fmt: skip
+            SassOperandKind.REGISTER,
+            match[5],
+            is_negated=bool(match[1] or match[3]),
+            is_inverted=bool(match[2]),
+            is_absolute=bool(match[4]),
+            suffixes=_suffixes(match[6], match[7] or ""),
+        )
     if match := _PREDICATE.match(text):
         suffixes = _suffixes(match[3])
         return SassOperand(SassOperandKind.PREDICATE, match[2], is_inverted=bool(match[1]), suffixes=suffixes)
@@ -153,9 +157,14 @@ def _parse_operand(text: str) -> SassOperand:
     if match := _ADDRESS.match(text):
         address_registers, offset = _split_sum(match[3])
         return SassOperand(
-            SassOperandKind.ADDRESS, text, suffixes=_suffixes(match[4]), value=offset,
-            address_registers=address_registers, prefix=match[1] or "", descriptor=(match[2] or "").partition(".")[0],
-        )  # fmt: skip
+            SassOperandKind.ADDRESS,
+            text,
+            suffixes=_suffixes(match[4]),
+            value=offset,
+            address_registers=address_registers,
+            prefix=match[1] or "",
+            descriptor=(match[2] or "").partition(".")[0],
+        )
     label = _TARGET.search(text)
     return SassOperand(SassOperandKind.TEXT, text) if label is None else SassOperand(SassOperandKind.LABEL, label[1])
 
