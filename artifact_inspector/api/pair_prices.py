@@ -128,15 +128,15 @@ def predict_pair(
     launch = _describe_launch(requests[1], left)
     try:
         candidates = [
-            RankingCandidate(artifact, one, artifact.constants)
-            for artifact, one in zip((left, right), requests, strict=True)
+            RankingCandidate(artifact, request, artifact.constants)
+            for artifact, request in zip((left, right), requests, strict=True)
         ]
         is_one_kernel = left is right and requests[0] is requests[1] and gpus[0] == gpus[1]
         models = [
             model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
             for x, gpu in [*zip(candidates, gpus, strict=True)][is_one_kernel:]
         ] * (1 + is_one_kernel)
-        whole = _predict_whole(candidates, models, gpus, disassemble, steps, whole_seconds)
+        predicted = _predict_whole(candidates, models, gpus, disassemble, steps, whole_seconds)
     except InspectorError as error:
         return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpus[1] or "")
     is_one_gpu = left.target == right.target and gpus[0] == gpus[1]
@@ -145,8 +145,8 @@ def predict_pair(
     old, new = models
     bounds = [bound_of(model) if model.time is not None else None for model in models]
     times, work = [microseconds_of(model) for model in models], () if problem else _compare_work(old, new)
-    if whole:
-        bounds, times = [time.bound for time in whole], [time.us for time in whole]
+    if predicted:
+        bounds, times = [time.bound for time in predicted], [time.us for time in predicted]
     bottlenecks = [bound and _UNITS.get(bound, bound) for bound in bounds]
     are_alike = old.sample.launch.grid == new.sample.launch.grid and all(one.kind is not WorkKind.LOADS for one in work)
     costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
@@ -167,13 +167,13 @@ def predict_pair(
         right_overlap=overlaps[1],
         left_microseconds=times[0],
         right_microseconds=times[1],
-        is_sampled=not whole,
+        is_sampled=not predicted,
         is_validated=not any(model.is_amd for model in models),
     )
-    return price if whole or are_alike or not is_one_gpu else replace(price, same_within=SAMPLE_ERROR)
+    return price if predicted or are_alike or not is_one_gpu else replace(price, same_within=SAMPLE_ERROR)
 
 
-_UNITS = {words: unit for unit, words in reversed(BOUNDS.items())}
+_UNITS = {names: unit for unit, names in reversed(BOUNDS.items())}
 
 
 def _predict_whole(
@@ -190,8 +190,8 @@ def _predict_whole(
         return times
     with limit_simulation(seconds) as budget:
         for at in range(1 if models[0] is models[1] else 0, 2):
-            one = (candidates[at].artifact, candidates[at].request)
-            time = predict_launches([one], disassemble, gpu=gpus[at], steps=steps)[0].time
+            pair = (candidates[at].artifact, candidates[at].request)
+            time = predict_launches([pair], disassemble, gpu=gpus[at], steps=steps)[0].time
             if time is None or budget.is_spent():
                 return []
             times.append(time)
@@ -256,12 +256,12 @@ def _stored_traffic(
     open_index: Callable[[], Index] | None, candidate: RankingCandidate
 ) -> Callable[..., Mapping[str, float]]:
     """Reads the traffic of a launch from the result cache, or computes and stores it."""
-    state, words = content_digest(candidate.artifact), repr(candidate.request)
-    if open_index is None or state is None or StoredValues.__name__ in words:
+    state, request_text = content_digest(candidate.artifact), repr(candidate.request)
+    if open_index is None or state is None or StoredValues.__name__ in request_text:
         return fetched_bytes
 
     def find_fetched(sample: LaunchSample, *sizes: int) -> Mapping[str, float]:
-        key = index_key(state, f"traffic {words} {sizes}".encode())
+        key = index_key(state, f"traffic {request_text} {sizes}".encode())
         with open_index() as index:
             stored = index.get([key]).get(key)
             fetched = fetched_bytes(sample, *sizes) if stored is None else json.loads(stored)
@@ -284,10 +284,10 @@ def recall_price(
 
     Prices that a time limit cut short, or that depend on values in other files, are not stored.
     """
-    state, words = [content_digest(artifact) for artifact in pair], f"{request!r} {gpu or ''}".rstrip()
-    if open_index is None or None in state or StoredValues.__name__ in words:
+    state, request_text = [content_digest(artifact) for artifact in pair], f"{request!r} {gpu or ''}".rstrip()
+    if open_index is None or None in state or StoredValues.__name__ in request_text:
         return predict()
-    key = index_key(b"".join(filter(None, state)), f"price {words}".encode())
+    key = index_key(b"".join(filter(None, state)), f"price {request_text}".encode())
     with open_index() as index:
         for stored in index.get([key]).values():
             fields = json.loads(stored)
@@ -386,8 +386,8 @@ def _describe_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     names.sort(key=lambda name: isinstance(new.get(name, old.get(name)), tuple))  # numbers say more than shapes
     changes = [f"{name} {_show(old.get(name))} → {_show(new.get(name))}" for name in names]
-    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
-    return f"its launch differs from the recorded one: {', '.join(changes[:3])}{more}"
+    omitted = f" and {len(changes) - 3} omitted" if len(changes) > 3 else ""
+    return f"its launch differs from the recorded one: {', '.join(changes[:3])}{omitted}"
 
 
 def _show(argument: Any) -> str:

@@ -219,8 +219,8 @@ def _raise_failure(row: CompileResult, prefix: str = "", cache: Path | None = No
                 launched = {x: y for one in read_launches(cache) for x, y in one.get("args", {}).items()}
                 for name in re.findall(r"--const (\w+)=", remedy):  # an argument that became a constant
                     value = launched.get(name)
-                    known = f"--const {name}={value}" if isinstance(value, int | float) else f"--const {name}=…"
-                    remedy = re.sub(rf"--const {name}=\S+?(?=\.?( |$))", known, remedy)
+                    option = f"--const {name}={value}" if isinstance(value, int | float) else f"--const {name}=…"
+                    remedy = re.sub(rf"--const {name}=\S+?(?=\.?( |$))", option, remedy)
                 remedy = f"{remedy.rstrip('.')}. Or give it a default: `NAME: tl.constexpr = VALUE`."
         raise (UsageError if row.is_usage_error else CompileError)(f"{prefix}{row.message}", remedy)
 

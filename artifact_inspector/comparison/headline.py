@@ -171,9 +171,9 @@ def _is_outweighed_by(facts: Sequence[FactPair]) -> Callable[[FactPair], bool]:
 def _has_other_bytes(facts: Sequence[FactPair], kernel: KernelFacts) -> bool:
     """Whether another number of blocks, with as many bytes in flight each, has other bytes in flight together."""
     definitions = {fact_of(fact.key, fact.region): fact for fact in facts}
-    blocks, each = definitions.get(kernel_facts.blocks), figure_of(region_facts.bytes_in_flight, kernel)
+    blocks, bytes_per_block = definitions.get(kernel_facts.blocks), figure_of(region_facts.bytes_in_flight, kernel)
     others = [fact for fact in facts if fact.category == Category.IN_FLIGHT and fact.direction is not Sign.NEUTRAL]
-    is_equal = not others and isinstance(each, int | float) and each > 0
+    is_equal = not others and isinstance(bytes_per_block, int | float) and bytes_per_block > 0
     return is_equal and blocks is not None and blocks.direction is not Sign.NEUTRAL
 
 
@@ -350,8 +350,8 @@ def _describe_counts(facts: Sequence[FactPair], first_difference: str) -> str:
         left, right = values.get(file_facts.instructions.key.format(step=step_of(stage)), (None, None))
         if isinstance(left, int) and isinstance(right, int) and abs(right - left) > SAME_SHARE * max(left, right):
             is_later = STEPS.index(step_of(stage)) > STEPS.index(first_difference)
-            place = f"{_format_step(step_of(stage))} on ({stage.component})"
-            return f", the number of instructions from {place}" if is_later else ""
+            stage_text = f"{_format_step(step_of(stage))} on ({stage.component})"
+            return f", the number of instructions from {stage_text}" if is_later else ""
     return ""
 
 

@@ -141,8 +141,8 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         summary = f"Nothing stands out: {reason}{_describe_speed(speed)}{_remainder(ordered, hidden)}."
     else:
         if not is_large:
-            whole = _describe_bound(model, bound, speed)
-            causes = (_name_largest(whole, ordered[0]) if ordered else whole,)
+            bound_text = _describe_bound(model, bound, speed)
+            causes = (_name_largest(bound_text, ordered[0]) if ordered else bound_text,)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(

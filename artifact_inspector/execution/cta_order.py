@@ -304,10 +304,10 @@ def _grouped_order(rows: NDArray[np.int64], columns: NDArray[np.int64], group: i
 def _split_among(order: NDArray[np.int64], l2_caches: int) -> NDArray[np.int64]:
     """The order in which each of the caches, which get CTAs in turn, gets a contiguous part of the given order."""
     ends = np.cumsum([len(order[at::l2_caches]) for at in range(l2_caches)])
-    parts = np.split(order, ends[:-1])
+    chunks = np.split(order, ends[:-1])
     split = np.empty_like(order)
-    for at, part in enumerate(parts):
-        split[at::l2_caches] = part
+    for at, chunk in enumerate(chunks):
+        split[at::l2_caches] = chunk
     return split
 
 

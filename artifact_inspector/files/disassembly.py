@@ -122,7 +122,7 @@ def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callab
         except (OSError, CacheError):
             progress(path)
 
-    def disassemble_part(paths: Sequence[Path]) -> Sequence[Path]:
+    def disassemble_batch(paths: Sequence[Path]) -> Sequence[Path]:
         contents: dict[bytes, None] = {}
         for path in paths:
             with contextlib.suppress(OSError, CacheError):
@@ -133,12 +133,12 @@ def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callab
                 disassemble(cubin, tool)
         return paths
 
-    parts = []
+    batches = []
     for paths in groups.values():
         count = min(_MOST_MERGED, -(-len(paths) // (os.cpu_count() or 1)))
-        parts += [paths[at : at + count] for at in range(0, len(paths), count)]
+        batches += [paths[at : at + count] for at in range(0, len(paths), count)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in as_completed([pool.submit(disassemble_part, part) for part in parts]):
+        for done in as_completed([pool.submit(disassemble_batch, batch) for batch in batches]):
             for path in done.result():
                 progress(path)
 

@@ -19,7 +19,7 @@ _TABLES = 5
 _SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _CODE_HEADING = re.compile(r"^//-+ \.text\..*__merged_(\d+)__ ", re.M)
 _SYMBOL_HEADING = re.compile(r"\n+//-+ SYMBOLS -.*", re.S)
-_PADDING = re.compile(r" +(?=/\* 0x[0-9a-f]{16} \*/|-{20})")
+_PADDING = re.compile(r"(?<! ) +(?=/\* 0x[0-9a-f]{16} \*/|-{20})")
 _LABEL = re.compile(r"(?<=\.L_)(?:x_)?\d+\b")
 _SUFFIX = re.compile(r"__merged_\d+__")
 """Of names of functions, which would not keep their lines if several had one name."""
@@ -43,29 +43,29 @@ def merge_cubins(cubins: Sequence[bytes]) -> bytes:
         base, sections, suffix = len(body), read_sections(cubin, "cubin", _MACHINE), f"__merged_{number}__\0".encode()
         body += cubin
         table, names = struct.unpack_from("<Q14xH", cubin, 0x28)
-        places = {section.name: place for place, section in enumerate(sections)}
+        positions = {section.name: position for position, section in enumerate(sections)}
         rows = list(_SECTION.iter_unpack(cubin[table : table + _SECTION.size * len(sections)]))
         rows = [(base + rows[names][4] + row[0], *row[1:]) for row in rows]
-        (text,) = [place for place, section in enumerate(sections) if section.name.startswith(".text.")]
-        old_symbols, line = places[".symtab"], places[".debug_line"]
-        relocated = places.get(".rela.debug_line") or places[".rel.debug_line"]
+        (text,) = [position for position, section in enumerate(sections) if section.name.startswith(".text.")]
+        old_symbols, line = positions[".symtab"], positions[".debug_line"]
+        relocated = positions.get(".rela.debug_line") or positions[".rel.debug_line"]
         refers = any(of.size for of in sections if of.name.startswith((".rel.text", ".rela.text")))
         if refers or tables[-1][1] not in (0, sections[relocated].kind) or _SUFFIX.search(sections[text].name):
             raise ValueError("code refers to symbols, or relocations differ")
         new = {}
         strings = base + rows[rows[old_symbols][6]][4]
-        for at, (_, kind, other, place, *extent) in enumerate(
+        for at, (_, kind, visibility, section, *extent) in enumerate(
             _SYMBOL.iter_unpack(section_content(sections[old_symbols], cubin))
         ):
-            if place == text:
+            if section == text:
                 new[at] = len(symbols) // _SYMBOL.size
-                symbols += _SYMBOL.pack(len(body), kind, other, _TABLES + len(code), *extent)
+                symbols += _SYMBOL.pack(len(body), kind, visibility, _TABLES + len(code), *extent)
                 name = symbol_name(at, sections[old_symbols], sections, cubin).encode()
                 body += name + suffix if name else b"\0"
         relocation = struct.Struct("<QQq" if sections[relocated].kind == _RELA else "<QQ")
         for at, target, *addend in relocation.iter_unpack(section_content(sections[relocated], cubin)):
-            place = new[target >> 32] << 32 | target & 0xFFFFFFFF
-            relocations += relocation.pack(at + len(lines), place, *addend)
+            target_index = new[target >> 32] << 32 | target & 0xFFFFFFFF
+            relocations += relocation.pack(at + len(lines), target_index, *addend)
         lines += section_content(sections[line], cubin)
         _, kind, flags, _, offset, size, _, info, *others = rows[text]
         info = info >> _SYMBOL_BITS << _SYMBOL_BITS | new[info & (1 << _SYMBOL_BITS) - 1]
@@ -94,8 +94,8 @@ def split_functions(text: str) -> list[str]:
         raise ValueError("functions are not printed once, in order")
     starts = [heading.start() for heading in headings]
     ends = [*starts[1:], len(text)]
-    parts = [text[: starts[0]] + text[start:end] for start, end in zip(starts, ends, strict=True)]
-    return [normalize(_SUFFIX.sub("", part)) for part in parts]
+    texts = [text[: starts[0]] + text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [normalize(_SUFFIX.sub("", function_text)) for function_text in texts]
 
 
 def normalize(text: str) -> str:

@@ -34,16 +34,16 @@ def _loops_inside(of: RegionSubject) -> list[RegionWork]:
             region = parents.get(region)
         return region is not None
 
-    loops = [one.id for one in of.stage.regions if one.kind is RegionKind.LOOP]
-    return [of.stage.work[one] for one in loops if of.region.kind is not RegionKind.LOOP or is_inside(parents[one])]
+    loops = [region.id for region in of.stage.regions if region.kind is RegionKind.LOOP]
+    return [of.stage.work[loop] for loop in loops if of.region.kind is not RegionKind.LOOP or is_inside(parents[loop])]
 
 
 def _count_own(of: RegionSubject, kind: EventKind, copied: Collection[SourceLine | None]) -> int | None:
     """The instructions of a kind but those on lines of loops inside: their prologue, epilogue and peeled iterations."""
-    own = count_by_line([] if of.work is None else [of.work], kind)
+    counts = count_by_line([] if of.work is None else [of.work], kind)
     if not copied:
         return of.region.count(kind)
-    return None if None in copied or None in own else sum(n for line, n in own.items() if line not in copied)
+    return None if None in copied or None in counts else sum(n for line, n in counts.items() if line not in copied)
 
 
 def _count_per_trip(

@@ -48,9 +48,11 @@ def is_added_loop(code: FunctionCode, region: Region, swap_chains: set[Chain]) -
     Args:
         swap_chains: locations of the compare-and-swaps of the program; those of 16 bits become such loops, too.
     """
-    chains = [code.chain(found.swap) for found in code.compute_once(find_swap_loops) if found.loop == region.loop]
-    own = {code.visible_chain(chain) for chain in swap_chains}
-    return region.reference is None and any(chain is None or chain not in own for chain in chains)
+    chains = [
+        code.chain(swap_loop.swap) for swap_loop in code.compute_once(find_swap_loops) if swap_loop.loop == region.loop
+    ]
+    program_chains = {code.visible_chain(chain) for chain in swap_chains}
+    return region.reference is None and any(chain is None or chain not in program_chains for chain in chains)
 
 
 def _find_swaps(code: FunctionCode) -> list[int]:
@@ -109,6 +111,6 @@ class _SwapSearch:
                     if self.code.instructions[index].guard is None:
                         break
             else:
-                before = set(self.predecessors.get(block, ())) - visited
-                visited |= before
-                pending += [(other, self.code.blocks[other].stop) for other in before]
+                preceding = set(self.predecessors.get(block, ())) - visited
+                visited |= preceding
+                pending += [(previous, self.code.blocks[previous].stop) for previous in preceding]

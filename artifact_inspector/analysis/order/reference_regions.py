@@ -183,7 +183,7 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
         inside = [index for block in blocks_of.get(loop, ()) for index in range(block.start, block.stop)]
         parent = None if loop is None else flow.loops[loop].parent
         opening = -1 if loop is None else code.blocks[flow.loops[loop].header].start - 1
-        block_sets = [{flow.block_of[i] for i in one.computes or (one.anchor,)} for one in rounds_by_loop.get(loop, ())]
+        block_sets = [{flow.block_of[i] for i in x.computes or (x.anchor,)} for x in rounds_by_loop.get(loop, ())]
         regions.append(
             ReferenceRegion(
                 id=STRAIGHT if loop is None else names[loop],

@@ -202,9 +202,9 @@ class _Explanation:
         elif kind is PipelineKind.REGISTERS:
             buffers = 0 if tiles is None else max((buffer.tiles for buffer in tiles.buffers), default=0)
             is_shared = buffers > 1 and self.last.stores
-            place = f"waits in shared memory ({buffers} buffers)" if is_shared else "is held in registers"
+            where_held = f"waits in shared memory ({buffers} buffers)" if is_shared else "is held in registers"
             issue = "its loads are waited for in the iteration that issues them"
-            yield f"{issue}: data loaded {iterations} {place}, not in flight"
+            yield f"{issue}: data loaded {iterations} {where_held}, not in flight"
         elif in_flight == ahead and tiles is not None and _all_before(tiles.copies, tiles.wait_lines):
             yield "its copies are before the wait, so one more iteration is in flight after it"
         elif in_flight == ahead - 2 and tiles is not None and _all_before(tiles.matrix, tiles.reads):

@@ -49,7 +49,10 @@ def with_counting(
         return program
     loads = {at for at, action in enumerate(actions) if action is Action.LOAD_SHARED}
     for keeps_shared in (False, True):
-        uses = [_use_of(one, action, keeps_shared) for one, action in zip(instructions, actions, strict=True)]
+        uses = [
+            _use_of(instruction, action, keeps_shared)
+            for instruction, action in zip(instructions, actions, strict=True)
+        ]
         unneeded = find_unneeded_results(blocks, uses)
         if not keeps_shared and Action.ATOMIC_SHARED not in actions and loads <= unneeded:
             break
@@ -81,7 +84,7 @@ def _use_of(instruction: Instruction, action: Action | None, keeps_shared: bool)
         return StepUse((), (), statement.operands[0].names, is_optional=False, guard=_EXEC)
     if action in _DATA_OF_STORE:
         at = _DATA_OF_STORE[action]
-        address = sum((one.names for one in (*statement.operands[:at], *statement.operands[at + 1 :])), ())
+        address = sum((operand.names for operand in (*statement.operands[:at], *statement.operands[at + 1 :])), ())
         return StepUse((), (), address, is_optional=False, guard=_EXEC)
     if action in _LOADS and results:
         return StepUse(results, (), reads, guard=_EXEC)

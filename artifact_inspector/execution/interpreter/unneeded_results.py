@@ -71,7 +71,7 @@ def _add_needs(use: StepUse, needed: dict[str, set[str]], guards: set[str]) -> b
         changed = [form for guard in guards.intersection(use.results) for form in (guard, f"!{guard}")]
         sources = {guard: use.guard_sources.get(guard, ("",)) for guard in changed}
         for name, conditions in needed.items() if sources else ():
-            needed[name] = {before for guard in conditions for before in sources.get(guard, (guard,))}
+            needed[name] = {previous for guard in conditions for previous in sources.get(guard, (guard,))}
         for name in use.results if use.overwrites else ():
             others = needed.pop(name, set()) - {use.guard}
             if use.guard and others:

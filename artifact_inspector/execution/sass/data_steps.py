@@ -54,9 +54,9 @@ def find_data_steps(instructions: Sequence[Instruction], blocks: Sequence[BlockR
     """
     bases = [instruction.opcode.partition(".")[0] for instruction in instructions]
     unneeded: frozenset[int] = frozenset()
-    words = _spilled_words(instructions, bases, blocks)
+    spilled_words = _spilled_words(instructions, bases, blocks)
     for keeps_shared in (False, True):
-        uses = [_use_of(i, words.get(at, ()), keeps_shared=keeps_shared) for at, i in enumerate(instructions)]
+        uses = [_use_of(i, spilled_words.get(at, ()), keeps_shared=keeps_shared) for at, i in enumerate(instructions)]
         unneeded = find_unneeded_results(blocks, uses)
         decides = any(
             base == "ATOMS" or (base in _SHARED_LOADS and at not in unneeded) for at, base in enumerate(bases)
@@ -88,27 +88,27 @@ def _spilled_words(
     """Access to local memory → names of its words, if the stack pointer is set once and gives all addresses."""
     accesses = [at for at, base in enumerate(bases) if base in ("LDL", "STL")]
     entry_stop = 0 if any(0 in block.successors for block in blocks) else blocks[0].stop
-    words: dict[int, tuple[str, ...]] = {}
+    spilled_words: dict[int, tuple[str, ...]] = {}
     for at in accesses:
         statement = parse_statement(instructions[at].text)
-        address = next(one for one in statement.operands if one.kind is SassOperandKind.ADDRESS)
+        address = next(operand for operand in statement.operands if operand.kind is SassOperandKind.ADDRESS)
         size = bytes_moved(statement.opcode)
         if size < 4 or address.value % 4 or address.address_registers != ((_STACK, ()),):
             return {}
-        words[at] = tuple(f"{_STACK}+{address.value + offset}" for offset in range(0, size, 4))
+        spilled_words[at] = tuple(f"{_STACK}+{address.value + offset}" for offset in range(0, size, 4))
     moves = [at for at, instruction in enumerate(instructions) if _STACK in instruction.operands[0]]
-    return words if all(at < min(entry_stop, min(accesses, default=0)) for at in moves) else {}
+    return spilled_words if all(at < min(entry_stop, min(accesses, default=0)) for at in moves) else {}
 
 
-def _use_of(instruction: Instruction, words: tuple[str, ...], *, keeps_shared: bool) -> StepUse:
+def _use_of(instruction: Instruction, spilled_words: tuple[str, ...], *, keeps_shared: bool) -> StepUse:
     base = instruction.opcode.partition(".")[0]
     results, reads = instruction.operands
     guard = () if instruction.guard is None else (instruction.guard.lstrip("!@"),)
     exchanges = base in _EXCHANGES or "MMA" in base
     lane_guard = "" if instruction.guard is None or exchanges else instruction.guard.lstrip("@")
     use = partial(StepUse, overwrites=instruction.guard is None or not exchanges, guard=lane_guard)
-    if words:
-        return use(results or words, words if results else reads, (*guard, _STACK))
+    if spilled_words:
+        return use(results or spilled_words, spilled_words if results else reads, (*guard, _STACK))
     if base.endswith("GMMA") or base == "LDTM":  # uniform registers say what it accesses
         return use(results, reads, (*guard, *(name for name in reads if name.startswith("UR"))))
     if base in _COMPUTING or base.removeprefix("U") in _COMPUTING or ("MMA" in base and results):

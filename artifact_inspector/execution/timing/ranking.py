@@ -440,15 +440,15 @@ def _undecided(
     least: int,
 ) -> list[int]:
     """Launches of which only a bound is known, and which may be among the first of their problem."""
-    chosen: list[int] = []
+    undecided: list[int] = []
     for problem in dict.fromkeys(windows[at].problem for at in bounds):
         same = [at for at, window in windows.items() if window.problem == problem]
-        known = sorted(score for at in same if at not in bounds and (score := rows[at].score) is not None)
-        limit = known[EXACT_PLACES - 1] if len(known) >= EXACT_PLACES else math.inf
+        scores = sorted(score for at in same if at not in bounds and (score := rows[at].score) is not None)
+        limit = scores[EXACT_PLACES - 1] if len(scores) >= EXACT_PLACES else math.inf
         hidden = [row.launch for row in sort_by_score([bounds[at] for at in same if at in bounds])]
         hidden = [at for at in hidden if (bounds[at].score or 0.0) < limit]
-        chosen += hidden[: max(EXACT_PLACES - len(known), least)]
-    return chosen
+        undecided += hidden[: max(EXACT_PLACES - len(scores), least)]
+    return undecided
 
 
 def rank_launches(
@@ -493,11 +493,11 @@ def rank_launches(
             progress(estimates[at])
         windows.of_launch.update((at, window) for window in deferred)
     bounds = {at: row for at in windows.of_launch if (row := estimates[at]).score is not None}
-    while chosen := _undecided(estimates, bounds, windows.of_launch, processors):
-        windows.record(chosen)
-        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), chosen, processors)
+    while undecided := _undecided(estimates, bounds, windows.of_launch, processors):
+        windows.record(undecided)
+        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), undecided, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})
-        bounds = {at: row for at, row in bounds.items() if at not in chosen}
+        bounds = {at: row for at, row in bounds.items() if at not in undecided}
     estimates.update({at: replace(row, notes=(*row.notes, BOUND_NOTE)) for at, row in bounds.items()})
     duplicates = [
         replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
