@@ -40,7 +40,7 @@ def check(
         "--fail-on WHAT",
         "Exit with 1 if this got worse: time, verdict, spills, waits, mma, shared, registers, loads, gone, "
         "new, code, any ... Default: "
-        "time,verdict,spills,waits,mma,shared,occupancy,loads,stores,conversions,barriers,gone. "
+        "time,verdict,spills,waits,mma,atomics,shared,occupancy,loads,stores,conversions,barriers,gone. "
         "With time, the predicted time of a kernel decides, not its facts; facts decide where it is unknown.",
         None,
     ),

@@ -68,6 +68,7 @@ def regress(
     budget: options.Budget = None,
     keep: options.Keep = None,
     scheduler: options.Scheduler = None,
+    output: Path | None = options.option("--output -o FILE", "Write the list to FILE too: .md or .json.", None),
     json: options.Json = False,
 ) -> None:
     """List what got worse between two caches, releases or commits, with the cause of each kernel.
@@ -81,10 +82,15 @@ def regress(
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
     from artifact_inspector.facts.selection import parse_filters
+    from artifact_inspector.files.writer import write_text
     from artifact_inspector.hardware.products import modelled_product
     from artifact_inspector.report.corpus import RegressReport
+    from artifact_inspector.report.exchange.markdown import regressions_markdown
+    from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.comparison import regress_document
 
+    if output is not None and output.suffix not in (".md", ".json"):
+        raise UsageError(f"The suffix of {output} names no format.", "Expected .md or .json.")
     roots: list[Path] = []
     if triton is not None or commits is not None:
         (request,) = read_requests([a], compiling)
@@ -108,6 +114,10 @@ def regress(
             worst, others = regressions.outcomes[:MOST_EXPLAINED], regressions.outcomes[MOST_EXPLAINED:]
             explained = [_explain(outcome, roots, launch, a if b is None else None, seconds) for outcome in worst]
             regressions = replace(regressions, outcomes=(*explained, *others))
+    if output is not None:
+        is_json = output.suffix == ".json"
+        document = as_text(regress_document(regressions), "utf-8") if is_json else ""
+        write_text(output, document or regressions_markdown(regressions, lists_all=show_all))
     if json:
         print_json(regress_document(regressions))
     else:

@@ -376,7 +376,7 @@ def summarise_outcomes(regressions: Regressions) -> str:
 
 
 def describe_outcome(outcome: KernelOutcome) -> str:
-    """One sentence: the cause with its line and origin, the predicted time, the pass, and what helps."""
+    """A sentence each: the cause with its line and origin, the predicted time, the pass, and what helps."""
     change = outcome.change
     cause = change.sentence
     if not cause and change.headline is None and change.degree is not Degree.CODE:
@@ -386,7 +386,7 @@ def describe_outcome(outcome: KernelOutcome) -> str:
         f"{remedy.change} ({remedy.gain:.2f}× faster{'' if remedy.verified else ', not verified'})"
         for remedy in outcome.remedies
     ]
-    first, *others = (
+    sentences = (
         cause or "The code differs, but no fact does.",
         *(() if change.price is None else change.price.phrases),
         *outcome.passes,
@@ -394,4 +394,4 @@ def describe_outcome(outcome: KernelOutcome) -> str:
         *([f"try {', '.join(tries)}"] if tries else []),
         *filter(None, [outcome.untried]),
     )
-    return "; ".join((first.rstrip("."), *(f"{text[:1].lower()}{text[1:]}".rstrip(".") for text in others))) + "."
+    return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in sentences)

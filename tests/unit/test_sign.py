@@ -100,6 +100,7 @@ def test_a_fact_of_the_kernel_has_a_sign(key: str, left: Value, right: Value, ex
         ("loop1.waits", ("cp.async.wait_group 0",), ("cp.async.wait_group 0 ×2",), Sign.NEUTRAL),
         ("loop1.in_flight.bytes", 30720, 10240, Sign.WORSE),
         ("loop1.trips", 8, 16, Sign.NEUTRAL),
+        ("loop1.trip.instructions", 26, 31, Sign.NEUTRAL),  # of PTX, which ptxas changes
         ("loop1.mma", MMA16, WGMMA, Sign.BETTER),
         ("loop1.mma", WGMMA, MMA16, Sign.WORSE),
         ("loop1.mma", MMA16, TF32, Sign.WORSE),

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import State
 from artifact_inspector.comparison.headline import headlines_of_pair
+from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair import Comparison
+from artifact_inspector.comparison.regressions import Regressions
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.corpus import (
     describe_change,
     describe_gates,
+    describe_outcome,
     describe_uncompared,
     describe_unmatched,
     summarise_corpus,
+    summarise_outcomes,
 )
 from artifact_inspector.report.diff import describe_divergence, describe_verdict_change, side_labels
+from artifact_inspector.vocabulary.fact import Sign
 
 MAX_KERNELS = 50
 MAX_FACTS = 4
@@ -39,11 +44,22 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str], *, is_strict: bool = T
         lines += [_row(change) for change in listed_changes[:MAX_KERNELS]]
         if len(listed_changes) > MAX_KERNELS:
             lines.append(f"| … | | | and {len(listed_changes) - MAX_KERNELS} more |")
-    for sentence in (*describe_unmatched(corpus), *describe_uncompared(corpus)):
-        head, _, body = sentence.partition("\n")
-        # one element, so that no cut leaves it open
-        lines += ["", f"<details><summary>{_plain(head)}</summary>\n\n{_block(body)}\n</details>"]
-    return _cut_to_comment(lines)
+    return _cut_to_comment([*lines, *_details((*describe_unmatched(corpus), *describe_uncompared(corpus)))])
+
+
+def regressions_markdown(regressions: Regressions, *, lists_all: bool = False) -> str:
+    """What got worse and better: the totals, then a row for each kernel, worst first; neutral ones with `lists_all`."""
+    outcomes = [x for x in regressions.outcomes if lists_all or x.change.direction is not Sign.NEUTRAL]
+    lines = [f"**{_plain(summarise_outcomes(regressions))}**", ""]
+    lines += ["| kernel | target | | what |", "|---|---|---|---|"] if outcomes else []
+    for outcome in outcomes[:MAX_KERNELS]:
+        kernel, direction = outcome.change.right, outcome.change.direction
+        lines.append(
+            f"| {_name(kernel)} | {_plain(kernel.target or '?')} | {direction} | {_plain(describe_outcome(outcome))} |"
+        )
+    if len(outcomes) > MAX_KERNELS:
+        lines.append(f"| … | | | and {len(outcomes) - MAX_KERNELS} more |")
+    return _cut_to_comment([*lines, *_details(describe_unmatched(regressions.corpus))])
 
 
 def pair_markdown(pair: Comparison) -> str:
@@ -87,11 +103,20 @@ def _attribution(pair: Comparison, labels: tuple[str, str]) -> Iterator[str]:
 def _row(change: Change) -> str:
     sentences = list(describe_change(change))
     ellipsis = [f"and {len(sentences) - MAX_FACTS} more"] if len(sentences) > MAX_FACTS else []
-    artifact = change.left.artifact
-    name = f"{_code(artifact.display_name)} {_plain(artifact.hash[:8])}"
     cell = "<br>".join(_plain(sentence) for sentence in [*sentences[:MAX_FACTS], *ellipsis])
     categories = " ".join(change.categories) or change.degree.value
-    return f"| {name} | {_plain(change.left.target or '?')} | {categories} | {cell} |"
+    return f"| {_name(change.right)} | {_plain(change.right.target or '?')} | {categories} | {cell} |"
+
+
+def _name(kernel: Candidate) -> str:
+    return f"{_code(kernel.artifact.display_name)} {_plain(kernel.artifact.hash[:8])}"
+
+
+def _details(sentences: Iterable[str]) -> Iterator[str]:
+    """The first line of each, with the others folded; one element each, so that no cut leaves it open."""
+    for sentence in sentences:
+        head, _, body = sentence.partition("\n")
+        yield from ("", f"<details><summary>{_plain(head)}</summary>\n\n{_block(body)}\n</details>")
 
 
 def _plain(text: str) -> str:
