@@ -94,7 +94,7 @@ def test_as_many_facts_as_a_row_does_not_show_are_counted(count: int, monkeypatc
     monkeypatch.setattr(markdown, "describe_change", lambda change: iter(sentences))
     side = saved(MATMUL)
     change: Any = SimpleNamespace(
-        left=SimpleNamespace(artifact=side.artifact, target="sm_80"), categories=("waits",), degree=None
+        right=SimpleNamespace(artifact=side.artifact, target="sm_80"), categories=("waits",), degree=None
     )
     cell = markdown._row(change).split(" | ")[3].removesuffix(" |")
     shown = min(count, markdown.MAX_FACTS)
