@@ -304,7 +304,7 @@ def many(corpus: Corpus, name: str, count: int = 400) -> Corpus:
     candidate = Candidate(replace(worst.left.artifact, display_name=name))
     return replace(
         corpus,
-        changes=(replace(worst, left=candidate),) * count,
+        changes=(replace(worst, left=candidate, right=candidate),) * count,
         matching=replace(corpus.matching, left=(candidate,) * count),
     )
 
