@@ -128,8 +128,8 @@ def predict_pair(
     launch = _describe_launch(requests[1], left)
     try:
         candidates = [
-            RankingCandidate(artifact, request, artifact.constants)
-            for artifact, request in zip((left, right), requests, strict=True)
+            RankingCandidate(artifact, own_request, artifact.constants)
+            for artifact, own_request in zip((left, right), requests, strict=True)
         ]
         is_one_kernel = left is right and requests[0] is requests[1] and gpus[0] == gpus[1]
         models = [
@@ -174,6 +174,7 @@ def predict_pair(
 
 
 _UNITS = {names: unit for unit, names in reversed(BOUNDS.items())}
+"""What `predict` calls a limit → the unit."""
 
 
 def _predict_whole(

@@ -85,6 +85,15 @@ def _describe_spills(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     return f"registers {'no longer spill' if fact.left else 'spill to memory'}, {values}"
 
 
+def _describe_partitions(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    return f"{value_text(fact.left)} → {value_text(fact.right)} partitions multiply the whole tile"
+
+
+def _describe_fused(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    """Multiply-adds on the right are matrix instructions on the left."""
+    return _describe_matrix(fact._replace(left=fact.right, right=fact.left), facts)
+
+
 def _describe_matrix(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     scope = f"the dots of {fact.region}" if fact.region else "the dots"
     if fact.left and not fact.right:
@@ -201,21 +210,29 @@ def _describe_codes(fact: FactPair, _facts: Sequence[FactPair]) -> str:
     return f"{f'new {noun}' if fact.direction is Sign.WORSE else f'{noun} gone'}: {listed}"
 
 
+def _describe_verdict(fact: FactPair, _facts: Sequence[FactPair]) -> str:
+    return f"{_describe_order(fact)}{f' in {fact.region}' if fact.region else ''}"
+
+
 def _describe_order(fact: FactPair) -> str:
     return f"loads and computes are {value_text(fact.right)} instead of {value_text(fact.left)}"
 
 
 _PHRASES: dict[str, Callable[[FactPair, Sequence[FactPair]], str]] = {
-    kernel_facts.spills.key: _describe_spills, kernel_facts.blocks.key: _describe_blocks,
-    kernel_facts.compute_partitions.key: lambda x,
-    _: ( f"{value_text(x.left)} → {value_text(x.right)} partitions multiply the whole tile" ),
-    file_facts.cas_loops.key: _describe_cas_loops, region_facts.matrix.key: _describe_matrix,
-    region_facts.fused.key: lambda x, facts: _describe_matrix(x._replace(left=x.right, right=x.left), facts),
-    file_facts.matrix_instructions.key: _describe_matrix, region_facts.pipeline_depth.key: _describe_depth,
-    region_facts.pipeline_iterations.key: _describe_depth, region_facts.pipeline_buffers.key: _describe_depth,
-    region_facts.pipeline_kind.key: _describe_kind, region_facts.verdict.key: lambda x,
-    _: f"{_describe_order(x)}{f' in {x.region}' if x.region else ''}",
-    region_facts.bytes_in_flight.key: _describe_bytes, finding_facts.findings.key: _describe_codes,
+    kernel_facts.spills.key: _describe_spills,
+    kernel_facts.blocks.key: _describe_blocks,
+    kernel_facts.compute_partitions.key: _describe_partitions,
+    file_facts.cas_loops.key: _describe_cas_loops,
+    region_facts.matrix.key: _describe_matrix,
+    region_facts.fused.key: _describe_fused,
+    file_facts.matrix_instructions.key: _describe_matrix,
+    region_facts.pipeline_depth.key: _describe_depth,
+    region_facts.pipeline_iterations.key: _describe_depth,
+    region_facts.pipeline_buffers.key: _describe_depth,
+    region_facts.pipeline_kind.key: _describe_kind,
+    region_facts.verdict.key: _describe_verdict,
+    region_facts.bytes_in_flight.key: _describe_bytes,
+    finding_facts.findings.key: _describe_codes,
     finding_facts.findings_on_registers.key: _describe_codes,
-}  # fmt: skip
+}
 """Key of a fact with a phrase of its own → what writes it; empty for one that its values describe."""
