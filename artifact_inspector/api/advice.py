@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from artifact_inspector.api.launches import predict_launches
+from artifact_inspector.api.option_compiles import request_for
 from artifact_inspector.comparison.matching import digest_of
 from artifact_inspector.compiling.ask.compile import compile_kernels
-from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.diagnosis.assumed_launch import assume_indices, assume_launch
 from artifact_inspector.diagnosis.cause import Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose, with_time
@@ -138,8 +138,7 @@ def replace_stale_entry(
         return pair  # the search reports it
     if _is_current(entry, kernel):
         return pair  # importing the file of a library takes longer than all else
-    compiled = KernelRequest(kernel, record.types, record.constants, record.options, is_untrusted=True)
-    (result,) = compile_kernels([compiled], [record.target], directory)
+    (result,) = compile_kernels([request_for(kernel, record, {})], [record.target], directory)
     if result.directory is None:
         error = UsageError if result.is_usage_error else CompileError
         raise error(f"{kernel} does not compile with the recorded types: {result.message}", result.remedy)

@@ -14,7 +14,7 @@ from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair_price import PairPrice
-from artifact_inspector.compiling import KernelRequest, compile_kernels
+from artifact_inspector.compiling import compile_kernels
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.changes import OPTIONS, Change, describe_change, propose_changes
 from artifact_inspector.diagnosis.tile_axes import find_whole_extents
@@ -115,8 +115,7 @@ def try_release(
         return
     record = recorded_compile(artifact)
     path = record.resolve_kernel_path(artifact.display_name, kernel)
-    request = KernelRequest(path, record.types, record.constants, record.options, is_untrusted=True)
-    (result,) = compile_kernels([request], [record.target], directory)
+    (result,) = compile_kernels([request_for(path, record, {})], [record.target], directory)
     if result.directory is None:
         return
     (entry,) = (entry for entry in open_cache(directory).entries if entry.directory == result.directory.name)

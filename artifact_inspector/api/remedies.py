@@ -107,10 +107,8 @@ def _compare_switches(
             yield RemedyTrial(finding, switch, None, None, recompiled.message)
         else:
             reach = find_reach(baseline.artifact, recompiled.artifact, inspect_artifact)
-            remaining_codes = {
-                finding_after.code for finding_after in find_findings(inspect_artifact(recompiled.artifact))
-            }
-            yield RemedyTrial(finding, switch, reach, finding.code not in remaining_codes, None)
+            codes = {remaining.code for remaining in find_findings(inspect_artifact(recompiled.artifact))}
+            yield RemedyTrial(finding, switch, reach, finding.code not in codes, None)
 
 
 def _apply_switch(saved: str, options: dict[str, Any], switch: Switch) -> tuple[str, dict[str, Any]] | None:

@@ -284,11 +284,7 @@ def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -
     for index, side in enumerate((ours, theirs)):
         for candidate in side:
             sides.setdefault(key(candidate), ([], []))[index].append(candidate)
-    return [
-        _Group(tuple(our_group), tuple(their_group))
-        for our_group, their_group in sides.values()
-        if our_group and their_group
-    ]
+    return [_Group(tuple(left), tuple(right)) for left, right in sides.values() if left and right]
 
 
 def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:

@@ -212,11 +212,10 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
 
 def _merge_keys(ours: list[str], theirs: list[str]) -> list[str]:
     """Keys of both in one order that does not depend on which side is which."""
-    our_order = {key: position for position, key in enumerate(ours)}
-    their_order = {key: position for position, key in enumerate(theirs)}
+    orders = [{key: position for position, key in enumerate(keys)} for keys in (ours, theirs)]
 
     def rank(key: str) -> tuple[float, str]:
-        spots = [order[key] for order in (our_order, their_order) if key in order]
+        spots = [order[key] for order in orders if key in order]
         return (sum(spots) / len(spots), key)
 
     return sorted({*ours, *theirs}, key=rank)

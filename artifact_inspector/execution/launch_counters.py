@@ -109,8 +109,7 @@ class Counters:
     @property
     def intensity(self) -> float | None:
         """FLOP per distinct byte that is read or written."""
-        bytes_read, bytes_written = self.unique_bytes_read, self.unique_bytes_written
-        total = self.total_flop
+        bytes_read, bytes_written, total = self.unique_bytes_read, self.unique_bytes_written, self.total_flop
         if total is None or bytes_read is None or bytes_written is None or not bytes_read + bytes_written:
             return None
         return total / (bytes_read + bytes_written)

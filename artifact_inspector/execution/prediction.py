@@ -207,9 +207,7 @@ def predict_counters(
         has_matrix_products=any(
             step.kind == "tensor" and (step.matrix_types is not None or loaded.cubin is None) for step in program.steps
         ),
-        unsupported_opcodes=tuple(
-            step.opcode for step in {step.opcode: step for step in program.steps}.values() if not step.is_supported
-        ),
+        unsupported_opcodes=tuple(dict.fromkeys(step.opcode for step in program.steps if not step.is_supported)),
         out_of_bounds=tuple(_out_of_bounds_report(run, access) for access in run.counters.out_of_bounds),
         out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
         notes=run.notes,

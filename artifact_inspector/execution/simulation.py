@@ -332,10 +332,8 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64]) -> list[Unfinis
             break
         budget = counters.budget
         if budget is not None and first < len(ctas) and budget.is_spent():
-            steps = setup.loaded.program.steps
-            unfinished.append(
-                UnfinishedCtas(steps[0], len(ctas) - first, (budget.reason,), frozenset(range(len(steps))))
-            )
+            remaining, steps = len(ctas) - first, setup.loaded.program.steps
+            unfinished.append(UnfinishedCtas(steps[0], remaining, (budget.reason,), frozenset(range(len(steps)))))
             break
     return unfinished
 
@@ -380,5 +378,5 @@ def _later_steps(machine: Machine, step: ProgramStep) -> frozenset[int]:
     """The steps that a machine may still run, which stopped at one; all if the successors of blocks are unknown."""
     if not machine.program.blocks:
         return frozenset(range(len(machine.program.steps)))
-    groups = (*machine.groups, *machine.waiting)
-    return reachable_steps(machine.program.blocks, {step.index, *(group.pc for group in groups)})
+    counters = (group.pc for group in (*machine.groups, *machine.waiting))
+    return reachable_steps(machine.program.blocks, {step.index, *counters})
