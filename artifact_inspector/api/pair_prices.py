@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.api.fact_prices import price_facts
-from artifact_inspector.api.launches import predict_launches
+from artifact_inspector.api.launches import modelled_time, predict_launches
 from artifact_inspector.comparison.baseline import BaselineKernel, RecordedTime
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.comparison.pair_price import SECTORS, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.compiling.ask.manifest import read_launches_below
-from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of
+from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of, roofline_share
 from artifact_inspector.diagnosis.launch_model import LaunchModel, bytes_read, model_launch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
@@ -41,7 +41,7 @@ PairLaunch = tuple[LaunchRequest, LaunchRequest]
 MAX_STEPS = 5_000_000
 """Steps after which a simulated launch counts as endless: a comparison must stay fast."""
 WHOLE_SECONDS = 20.0
-"""Processor time for the simulation of whole launches, as `predict` makes them; beyond it, samples are compared."""
+"""Processor time for the simulation of a whole launch, as `predict` makes it; beyond it, samples are compared."""
 SAMPLE_ERROR = 0.15
 """Of a ratio from samples, if the grids or the loads differ: reads that CTAs share are in neither of the times."""
 _LEAST_CHANGE = 1.1
@@ -112,7 +112,7 @@ def predict_pair(
     open_index: Callable[[], Index] | None = None,
     *,
     has_overlap: bool = True,
-    whole_seconds: float = 0.0,
+    whole_seconds: float = WHOLE_SECONDS,
 ) -> PairPrice:
     """The predicted cost of one launch of both kernels.
 
@@ -122,7 +122,7 @@ def predict_pair(
         facts: differing facts to price one by one.
         open_index: opens the result cache, in which the simulated traffic of each kernel is kept.
         has_overlap: predict the overlap of both too, which takes a quarter of the processor time.
-        whole_seconds: processor time for the times of all CTAs; 0 compares samples.
+        whole_seconds: processor time for all CTAs of one launch; 0 compares samples.
     """
     requests = request if isinstance(request, tuple) else (request, request)
     launch = _describe_launch(requests[1], left)
@@ -150,7 +150,9 @@ def predict_pair(
     bottlenecks = [bound and _UNITS.get(bound, bound) for bound in bounds]
     are_alike = old.sample.launch.grid == new.sample.launch.grid and all(one.kind is not WorkKind.LOADS for one in work)
     costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
-    overlaps = [_find_overlap(model) if has_overlap and not problem else None for model in models]
+    timed = [None if problem or not has_overlap else model.launch_time for model in models]
+    overlaps = [time and time.overlap(model.sample) for time, model in zip(timed, models, strict=True)]
+    rooflines = [None if is_one_gpu else roofline_share(*one) for one in zip(models, times, strict=True)]
     price = PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
         left_cycles=old.cycles,
@@ -167,7 +169,9 @@ def predict_pair(
         right_overlap=overlaps[1],
         left_microseconds=times[0],
         right_microseconds=times[1],
-        is_sampled=not predicted,
+        left_roofline=rooflines[0],
+        right_roofline=rooflines[1],
+        is_sampled=not predicted or any(model.is_amd for model in models),
         is_validated=not any(model.is_amd for model in models),
     )
     return price if predicted or are_alike or not is_one_gpu else replace(price, same_within=SAMPLE_ERROR)
@@ -187,21 +191,19 @@ def _predict_whole(
 ) -> list[LaunchTime]:
     """The times that `predict` prints; none if one is not predicted, or not in time. AMD's are those of a sample."""
     times: list[LaunchTime] = []
-    if not seconds or any(model.time is None or model.is_amd for model in models):
+    if not seconds or any(model.time is None for model in models):
         return times
-    with limit_simulation(seconds) as budget:
-        for at in range(1 if models[0] is models[1] else 0, 2):
-            pair = (candidates[at].artifact, candidates[at].request)
-            time = predict_launches([pair], disassemble, gpu=gpus[at], steps=steps)[0].time
+    outer = current_budget()
+    for candidate, model, gpu in [*zip(candidates, models, gpus, strict=True)][models[0] is models[1] :]:
+        left = seconds if outer is None else outer.remaining / 2  # samples of the next kernels must stay possible
+        with limit_simulation(min(seconds, left)) as budget:
+            pair = (candidate.artifact, candidate.request)
+            predicted = [] if model.is_amd else predict_launches([pair], disassemble, gpu=gpu, steps=steps)
+            time = predicted[0].time if predicted else modelled_time(model)
             if time is None or budget.is_spent():
                 return []
-            times.append(time)
+        times.append(time)
     return [times[0], times[-1]]
-
-
-def _find_overlap(model: LaunchModel) -> float | None:
-    overlap = None if model.launch_time is None else model.launch_time.overlap(model.sample)
-    return None if overlap is None else round(overlap, 3)
 
 
 def _compare_work(old: LaunchModel, new: LaunchModel) -> tuple[LaunchWork, ...]:
@@ -296,7 +298,8 @@ def recall_price(
             work = tuple(LaunchWork(WorkKind(kind), *row) for kind, *row in fields.pop("work"))
             return PairPrice(**fields, bank_conflicts=rows, work=work)
     price, budget = predict(), current_budget()
-    if budget is None or budget.reason != price.problem:
+    is_short = price.is_sampled and price.is_validated and budget is not None and budget.remaining < 2 * WHOLE_SECONDS
+    if not is_short and (budget is None or budget.reason != price.problem):
         with open_index() as index:
             index.put({key: json.dumps(asdict(price)).encode()})
     return price
@@ -321,7 +324,8 @@ def record_times(
             yield error.message
             continue
         launch = {name: value for name, value in row.items() if name not in _OF_CACHE}
-        time = RecordedTime(launch, gpu, price.right_microseconds, price.right_cycles, price.right_bottleneck)
+        times = (price.right_microseconds, price.right_cycles)
+        time = RecordedTime(launch, gpu, *times, price.right_bottleneck, price.is_sampled)
         yield price.problem if price.ratio is None else time
 
 
@@ -370,13 +374,17 @@ def _price_launch(
         return unknown_price(error.message)
     if now.ratio is None and launches and not same_work:
         return unknown_price(_describe_difference(arguments, _arguments(launches[0][0], constants)))
-    old_times = (time.microseconds, time.cycles)
-    new_times = (now.right_microseconds, now.right_cycles)
-    old, new = next(((x, y) for x, y in zip(old_times, new_times, strict=True) if x and y), (None, None))
+    old_us, new_us = time.microseconds, now.right_microseconds
+    if time.is_sampled is not now.is_sampled:  # cycles are those of samples, also where the whole launch was simulated
+        old_us = new_us = None
+    pairs = ((old_us, new_us), (time.cycles, now.right_cycles))
+    old, new = next(((x, y) for x, y in pairs if x and y), (None, None))
     return replace(
         now,
         ratio=None if now.ratio is None or old is None or new is None else new / old,
-        left_microseconds=time.microseconds,
+        is_sampled=time.is_sampled or now.is_sampled,
+        left_microseconds=old_us,
+        right_microseconds=new_us,
         left_cycles=time.cycles,
         left_bottleneck=time.bottleneck,
     )

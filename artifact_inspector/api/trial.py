@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.api.pair_prices import WHOLE_SECONDS, find_pair_launch, predict_pair, unknown_price
+from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
 from artifact_inspector.comparison.matching import Axis, match
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.compile import KernelState, compile_states, older_kernel_state
@@ -194,14 +194,7 @@ def _compare_entries(
     if request is not None:
         opener = index_opener(lambda _: None)
         price = predict_pair(
-            old_entry,
-            new_entry,
-            request,
-            disassemble,
-            facts=reach.facts,
-            open_index=opener,
-            has_overlap=False,
-            whole_seconds=WHOLE_SECONDS,
+            old_entry, new_entry, request, disassemble, facts=reach.facts, open_index=opener, has_overlap=False
         )
         if reach.change is not None:
             reach = replace(reach, change=reach.change.with_price(price))

@@ -164,7 +164,7 @@ def _predict(
     gpus: tuple[str | None, str | None],
 ) -> PairPrice | None:
     """The predicted times of a launch of both; None if no launch is given or on record."""
-    from artifact_inspector.api.pair_prices import WHOLE_SECONDS, find_pair_launch, predict_pair, unknown_price
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair, unknown_price
     from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.comparison.consequence import differing_facts
@@ -182,7 +182,7 @@ def _predict(
     disassemble = disassemble or make_disassembler((left, right), None, sass=True)
     with limit_simulation():
         facts = differing_facts(pair.facts)
-        return predict_pair(left, right, request, disassemble, gpus, facts=facts, whole_seconds=WHOLE_SECONDS)
+        return predict_pair(left, right, request, disassemble, gpus, facts=facts)
 
 
 def attribute_passes(pair: Comparison, facts: Sequence[FactPair]) -> tuple[list[str], str]:

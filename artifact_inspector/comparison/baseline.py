@@ -64,6 +64,8 @@ class RecordedTime(NamedTuple):
     """Of a multiprocessor."""
     bottleneck: str | None
     """The largest term of the cost."""
+    is_sampled: bool
+    """Whether the microseconds are those of some CTAs; the cycles always are."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,7 +15,7 @@ from artifact_inspector.comparison.consequence import differing_facts, is_minor,
 from artifact_inspector.comparison.decisive_phrases import describe_decisive
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, headlines_of_pair
-from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
+from artifact_inspector.comparison.likeness import Likeness, kinds_of, lacking_kinds, likeness_of
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -35,7 +35,7 @@ from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.vocabulary.fact import Sign
-from artifact_inspector.vocabulary.names import STEPS, step_of
+from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
 
@@ -98,10 +98,8 @@ class Change:
     def lacking(self) -> tuple[str, ...]:
         """Kinds of files that only one side has; empty if one side is a record of facts."""
         ours, theirs = kinds_of(self.left.artifact), kinds_of(self.right.artifact)
-        if not ours or not theirs:
-            return ()
-        lacks = ((PairSide.LEFT, theirs.keys() - ours.keys()), (PairSide.RIGHT, ours.keys() - theirs.keys()))
-        return tuple(f"the {side} kernel has no {', '.join(sorted(kinds))}" for side, kinds in lacks if kinds)
+        lacks = lacking_kinds(ours, theirs) if ours and theirs else ()
+        return tuple(f"the {side} kernel has no {kinds}" for side, kinds in lacks)
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
@@ -159,15 +157,13 @@ class Change:
             return f"{lead}{conflicts}."
         cause = price.cause
         if headline is not None and headline.fact.direction is direction:
-            if cause is not None and _is_small(headline, price.ratio) and _explains(cause[1], price.ratio):
+            phrase = cause[0] if cause is not None and _explains(cause[1], price.ratio) else price.new_limit
+            if phrase and _is_small(headline, price.ratio):
                 fact = headline.fact._replace(price=None)
-                headline = headline._replace(fact=fact, phrase=cause[0], source=None, reason="")
-            elif price.new_limit and _is_small(headline, price.ratio):
-                fact = headline.fact._replace(price=None)
-                headline = headline._replace(fact=fact, phrase=price.new_limit, source=None, reason="")
-            return headline.describe(lead, price.ratio)
+                headline = headline._replace(fact=fact, phrase=phrase, source=None, reason="")
+            return headline.describe(lead, price.ratio, price.standing)
         work = "" if cause is None else f": {cause[0]}"
-        lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{work}"
+        lead = f"{direction.capitalize()}: {price.ratio:.2f}× the old predicted time{price.standing}{work}"
         if headline is not None:
             if direction is Sign.NEUTRAL:  # the price of one fact would contradict it: others make up for it
                 headline = headline._replace(fact=headline.fact._replace(price=None))
@@ -285,9 +281,8 @@ class Corpus:
     def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
         """Those of some gates that fail, in their order; `is_strict` is that of `Change.failures`."""
         failing = {gate for change in self.changes for gate in change.failures(gates, is_strict=is_strict)}
-        failing |= {"gone", "any"} if self.matching.left else set()
+        failing |= {"gone", "any"} if self.matching.left or self.matching.ambiguous else set()
         failing |= {"new", "any"} if self.matching.right else set()
-        failing |= {"gone", "any"} if self.matching.ambiguous else set()
         return tuple(gate for gate in GATES if gate in gates and gate in failing)
 
 
@@ -338,13 +333,11 @@ def compare_corpora(
     if pairs_by_name:
         matching = pair_by_name(matching)
     changes = []
-    problems: dict[tuple[str, Problem], None] = {}
     for candidate, counterpart in matching.pairs:
         if progress is not None:
             progress(candidate.artifact.display_name)
-        change = compare(candidate, counterpart, inspect)
-        problems.update(dict.fromkeys(change.problems))
-        changes.append(change)
+        changes.append(compare(candidate, counterpart, inspect))
+    problems = dict.fromkeys(problem for change in changes for problem in change.problems)
     changes.sort(key=lambda change: (change.severity, str(change.left)))
     return Corpus(tuple(changes), matching, tuple(problems))
 
@@ -390,11 +383,8 @@ def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[
     if not both or our_steps == their_steps:
         return compare_kernels(*kernels, (left, right))
     ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
-    lacking = tuple(
-        f"the {side} kernel has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
-        for side, lacks in ((PairSide.LEFT, their_steps - our_steps), (PairSide.RIGHT, our_steps - their_steps))
-        if lacks
-    )
+    lacks = lacking_kinds(our_steps, their_steps)
+    lacking = (f"the {side} kernel has no {steps} that could be read" for side, steps in lacks)
     pair = compare_kernels(ours, theirs)
     return replace(pair, notes=(*lacking, *pair.notes))
 

@@ -80,7 +80,7 @@ class Headline(NamedTuple):
         basis = "compiled, no time predicted" if ratio is None else f"{ratio:.2f}× the predicted time"
         return f"Try {change} ({basis}): {self.phrase}."
 
-    def describe(self, lead: str, ratio: float | None = None) -> str:
+    def describe(self, lead: str, ratio: float | None = None, standing: str = "") -> str:
         """The sentence with another lead than the fact's direction, and the predicted times' ratio if it is known."""
         location = "" if self.source is None or self.source in self.phrase else f", at {self.source}"
         reason = f", because {self.reason}" if self.reason else ""
@@ -88,7 +88,7 @@ class Headline(NamedTuple):
         price = "" if self.fact.price is None else f", {self.fact.price:.2f}× the time"
         if ratio is not None:
             share = "" if self.fact.price is None else f" ({self.fact.price:.2f}× by this fact)"
-            price = f", {ratio:.2f}× the predicted time{share}"
+            price = f", {ratio:.2f}× the predicted time{share}{standing}"
         sentence = f"{lead}{self.phrase}{location}{price}{reason}{origin}."
         return sentence[0].upper() + sentence[1:]
 

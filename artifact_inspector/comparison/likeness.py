@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from itertools import zip_longest
 
+from artifact_inspector.comparison.fact_pair import SIDES, PairSide
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import BINARIES, Artifact
 from artifact_inspector.files.binaries import read_loaded_sections
 from artifact_inspector.files.reader import read_file, read_stage
 from artifact_inspector.formats.canonical import canonical_lines_of
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.names import step_of
+from artifact_inspector.vocabulary.names import STEPS, step_of
 
 BINARY = "binary"
 """The kind of cubin and hsaco; that of a text is its step (`names.STEPS`)."""
@@ -34,6 +35,13 @@ def kinds_of(artifact: Artifact) -> dict[str, str]:
     texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
     binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
     return texts if binary is None else texts | {BINARY: binary}
+
+
+def lacking_kinds(left: Collection[str], right: Collection[str]) -> list[tuple[PairSide, str]]:
+    """Each side that lacks kinds of files that the other has, and which."""
+    lacks = (set(right).difference(left), set(left).difference(right))
+    names = [", ".join(sorted(kinds, key=(*STEPS, BINARY).index)) for kinds in lacks]
+    return [(side, kinds) for side, kinds in zip(SIDES, names, strict=True) if kinds]
 
 
 def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:

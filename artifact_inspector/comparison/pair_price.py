@@ -100,6 +100,9 @@ class PairPrice:
     left_microseconds: float | None = None
     """The predicted time, as `predict` prints it; of a sample, reads that CTAs share are not merged."""
     right_microseconds: float | None = None
+    left_roofline: float | None = None
+    """Share of the speed that the roofline of its GPU allows; null on one GPU."""
+    right_roofline: float | None = None
     is_sampled: bool = True
     """Whether the times are those of some CTAs: all would take too long, or the GPU is AMD's."""
     is_validated: bool = True
@@ -115,6 +118,12 @@ class PairPrice:
         if abs(self.ratio - 1) <= self.same_within:
             return Sign.NEUTRAL
         return Sign.WORSE if self.ratio > 1 else Sign.BETTER
+
+    @property
+    def standing(self) -> str:
+        """`, at 80 → 25 % of each GPU's roofline`: with higher peaks, worse code is faster. Empty on one GPU."""
+        shares = [f"{share * 100:.0f}" for share in (self.left_roofline, self.right_roofline) if share is not None]
+        return f", at {' → '.join(shares)} % of each GPU's roofline" if len(shares) == 2 else ""
 
     @property
     def decisive_conflicts(self) -> LineConflicts | None:
@@ -184,8 +193,8 @@ class PairPrice:
         shares = [share for share in (self.left_overlap, self.right_overlap) if share is not None]
         change = " → ".join(dict.fromkeys(f"{share * 100:.0f}" for share in shares))
         sentence = f"While a warp waits for global memory, others work in {change} % of the cycles"
-        overlap = (sentence,) if len(shares) == 2 else ()
+        overlap = (sentence,) * (len(shares) == 2)
         lines = [f"{one.source} {one.left:g} → {one.right:g}" for one in self.bank_conflicts[:MAX_LINES]]
         conflicts = (f"Bank conflicts per warp and trip: {', '.join(lines)}",) if lines else ()
         work = (f"Per launch: {', '.join(map(str, self.work[:MAX_LINES]))}",) if self.work else ()
-        return (f"Predicted time: {relation}{bound} ({where})", *work, *overlap, *conflicts)
+        return (f"Predicted time: {relation}{self.standing}{bound} ({where})", *work, *overlap, *conflicts)

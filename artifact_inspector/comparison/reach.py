@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.comparison.corpus import Change, compare_candidates
-from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.likeness import BINARY, Likeness, kinds_of, likeness_of
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide
+from artifact_inspector.comparison.likeness import BINARY, Likeness, kinds_of, lacking_kinds, likeness_of
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
@@ -96,14 +96,8 @@ def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], 
     """
     ours, theirs = kinds_of(before), kinds_of(after)
     both = [kind for kind in ours if kind in theirs]
-    notes = [
-        f"{label} has no {', '.join(sorted(lacks))}: not compared"
-        for label, lacks in (
-            ("the old kernel", theirs.keys() - ours.keys()),
-            ("the new kernel", ours.keys() - theirs.keys()),
-        )
-        if lacks
-    ]
+    names = {PairSide.LEFT: "old", PairSide.RIGHT: "new"}
+    notes = [f"the {names[side]} kernel has no {kinds}: not compared" for side, kinds in lacking_kinds(ours, theirs)]
     if before.name != after.name and BINARY in both:
         both.remove(BINARY)
         notes.append(f"the kernels are {before.name} and {after.name}: their binaries were not compared")

@@ -176,6 +176,12 @@ def with_time(diagnosis: Diagnosis, microseconds: float, bound: str) -> Diagnosi
     return replace(diagnosis, microseconds=microseconds, bound=bound, causes=causes, summary=summary)
 
 
+def roofline_share(model: LaunchModel, microseconds: float | None) -> float | None:
+    """What a launch reaches of the roofline's speed on its GPU; None if its time is not predicted."""
+    roofline = _roofline_microseconds(model)[0]
+    return None if roofline is None or not microseconds else round(_roofline_speed(microseconds, roofline), 3)
+
+
 def _roofline_speed(microseconds: float | None, roofline: float | None) -> float:
     """Share of the roofline's speed, by the times that a report prints."""
     return min(1.0, (roofline or 0.0) / (microseconds or 1.0))

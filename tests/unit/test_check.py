@@ -308,7 +308,8 @@ def record_launch(source: Path, cache: Path, **launch: object) -> None:
 @pytest.mark.parametrize(
     ("target", "old", "new", "options", "code", "words"),
     [
-        ("sm_80", "3.6.0", "3.9.0", [], 0, "although facts got worse: barriers."),
+        ("sm_80", "3.6.0", "3.9.0", ["--threshold", "5"], 0, "although facts got worse: barriers."),
+        ("sm_80", "3.6.0", "3.9.0", [], 1, "Worse: more barriers (2 → 3 per iteration)"),
         ("gfx942", "3.6.0", "3.9.0", [], 0, "Passed: no checked fact got worse (time, "),
         ("sm_80", "3.6.0", "3.9.0", ["--fail-on", "barriers"], 1, "Failed: 1 gate (barriers)."),
         ("gfx942", "3.6.0", "3.9.0", ["--strict"], 1, "Failed: 4 gates (time, "),
@@ -319,7 +320,7 @@ def record_launch(source: Path, cache: Path, **launch: object) -> None:
 def test_a_predicted_time_decides_alone(
     tmp_path: Path, target: str, old: str, new: str, options: list[str], code: int, words: str
 ) -> None:
-    """One matmul by two releases: the new one has more barriers, and takes as much or less time."""
+    """One matmul by two releases: the new one has more barriers, and takes 4 % longer or less time."""
     record_launch(FIXTURES / old / target / "matmul_grouped", tmp_path / "old", **MATMUL_LAUNCH)
     recorded = run("baseline", tmp_path / "old", "-o", tmp_path / "b.json")
     assert recorded.stdout.endswith(", with 1 predicted time\n"), recorded.output
@@ -421,3 +422,37 @@ def test_a_launch_of_other_tiles_needs_a_record_of_its_own(tmp_path: Path) -> No
     assert problem.startswith(f"its launch differs from the recorded one: M {number} → 7, a_ptr ")
     assert problem.endswith(" → float16[4]")
     assert price_record(recorded, Candidate(entry), rows, tmp_path, refuse).problem == "it depends on values of a_ptr"
+
+
+@pytest.mark.parametrize("target", ["sm_80", pytest.param("gfx942", marks=pytest.mark.long)])
+def test_one_launch_has_one_predicted_time_in_every_command(tmp_path: Path, target: str) -> None:
+    """CTAs of a matrix product share operands, so that the time of a sample differs from that of the launch."""
+    caches = [tmp_path / "old", tmp_path / "new"]
+    for release, cache in zip(("3.6.0", "3.9.0"), caches, strict=True):
+        record_launch(FIXTURES / release / target / "matmul_grouped", cache, **MATMUL_LAUNCH)
+    run("baseline", caches[0], "-o", tmp_path / "b.json")
+    (recorded,) = json.loads((tmp_path / "b.json").read_text())["kernels"][0]["times"]
+    predicted = [json.loads(run("predict", cache, "--json").stdout)["time"]["us"] for cache in caches]
+    run("check", caches[1], "-b", tmp_path / "b.json", "-o", tmp_path / "x.json")
+    prices = [json.loads((tmp_path / "x.json").read_text())["kernels"][0]["price"]]
+    prices += [json.loads(run("diff", *caches, "--json").stdout)["price"]]
+    prices += [json.loads(run("regress", *caches, "--prices", "--json").stdout)["kernels"][0]["price"]]
+    assert recorded["microseconds"] == pytest.approx(predicted[0], abs=0.01)
+    for price in prices:
+        times = [price["left_microseconds"], price["right_microseconds"]]
+        assert times == pytest.approx(predicted, abs=0.01)
+        assert price["is_sampled"] is recorded["is_sampled"] is (target == "gfx942")
+
+
+def test_a_sampled_time_is_compared_with_that_of_a_sample(tmp_path: Path) -> None:
+    """A launch that took too long on one of two machines: cycles are those of samples, on both."""
+    record_launch(FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped", tmp_path / "old", **MATMUL_LAUNCH)
+    (entry,) = open_cache(tmp_path / "old").entries
+    ((row, _),) = group_launches(tmp_path / "old", [entry.directory])[entry.hash]
+    now = PairPrice(1.0, 30.0, 30.0, "l2", "l2", "grid 8", "A100", right_microseconds=9.0, is_sampled=False)
+    recorded = record(inspect_artifact(entry), lambda _: None)
+    for is_sampled, expected in ((False, (3.0, False, 3.0)), (True, (1.5, True, None))):
+        time = RecordedTime(row, None, 3.0, 20.0, "l2", is_sampled)
+        kernel = replace(recorded, times=(time,))
+        price = price_record(kernel, Candidate(entry), [], tmp_path, lambda *_: now)
+        assert (price.ratio, price.is_sampled, price.left_microseconds) == expected

@@ -15,6 +15,8 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.api import pair_prices
 from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.pair_prices import SAMPLE_ERROR, WHOLE_SECONDS, find_pair_launch, predict_pair, recall_price
+from artifact_inspector.comparison.corpus import compare_candidates
+from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.comparison.pair_price import SAME_WITHIN, LaunchWork, LineConflicts, PairPrice, WorkKind
 from artifact_inspector.diagnosis import diagnose, launch_model
@@ -22,6 +24,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.residency import find_residency
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.index import Index
@@ -360,3 +363,23 @@ def test_sectors_of_one_vendor_are_not_compared_with_those_of_another() -> None:
 def test_a_sum_in_fp64_is_named_where_it_limits_one_side(ratio: float, sides: tuple[str, str], limit: str) -> None:
     """No fact of the code has fp64 instructions: more shared memory was named for a sum of twice as wide numbers."""
     assert PairPrice(ratio, 100.0, 120.0, *sides, "grid 1", "A10").new_limit == limit
+
+
+def test_two_gpus_are_compared_by_their_own_rooflines_too() -> None:
+    """A copy is as near to the roofline on both, though one GPU has 2.6 times the bandwidth; one GPU needs no share."""
+    count = 1 << 24
+    arguments = (f"x_ptr=fp16[{count}]", f"y_ptr=fp16[{count}]", f"n={count}")
+    launch = LaunchRequest((str(count // 512),), dict(map(parse_argument, arguments)))
+    old, new = (saved(f"3.6.0/{target}/copy").artifact for target in ("sm_80", "gfx942"))
+    disassemble = binary_disassembler(find_disassembler(None))
+    price = predict_pair(old, new, launch, disassemble)
+    alone = predict_launches([(old, launch)], disassemble)[0].time
+    assert alone is not None
+    assert price.left_microseconds == alone.us  # of all CTAs, also beside a GPU whose times are those of a sample
+    shares = [price.left_roofline or 0.0, price.right_roofline or 0.0]
+    assert shares[0] > 0.7
+    assert price.standing == f", at {100 * shares[0]:.0f} → {100 * shares[1]:.0f} % of each GPU's roofline"
+    assert f"µs){price.standing}, largest cost: device memory" in price.sentence
+    pair = compare_candidates(Candidate(old), Candidate(new), inspect_artifact).with_price(price)
+    assert price.standing in pair.sentence
+    assert predict_pair(old, old, launch, disassemble).standing == ""

@@ -38,12 +38,17 @@ class SimulationBudget:
 
     def is_spent(self) -> bool:
         """Whether all processes together have used the budget."""
+        if _memory_mib() > SIMULATION_MIB.value:
+            self._memory_exceeded[0] = 1
+        return bool(self.remaining < 0 or self._memory_exceeded[0])
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that all processes together have left."""
         process = os.getpid()
         used = time.process_time() - (self._start if process == self._process else 0.0)
         self._times[process % _SLOTS] = used
-        if _memory_mib() > SIMULATION_MIB.value:
-            self._memory_exceeded[0] = 1
-        return bool(self._times.sum() > self.seconds or self._memory_exceeded[0])
+        return self.seconds - float(self._times.sum())
 
     @property
     def reason(self) -> str:
@@ -81,10 +86,8 @@ def limit_simulation(seconds: float | None = None) -> Iterator[SimulationBudget]
     Args:
         seconds: of `--budget`; None for the default, which an environment variable changes.
     """
-    if seconds is None:
-        budget = SimulationBudget(SIMULATION_SECONDS.value, SIMULATION_SECONDS.variable)
-    else:
-        budget = SimulationBudget(seconds, "--budget")
+    option = SIMULATION_SECONDS.variable if seconds is None else "--budget"
+    budget = SimulationBudget(SIMULATION_SECONDS.value if seconds is None else seconds, option)
     token = _current_budget.set(budget)
     try:
         yield budget

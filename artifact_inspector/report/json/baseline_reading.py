@@ -133,7 +133,7 @@ def _parse_time(time: Mapping[str, Any]) -> RecordedTime:
     if not isinstance(launch, dict) or not isinstance(launch.get("args"), dict):
         raise TypeError("a recorded launch has no arguments")
     microseconds, cycles = (time[key] and float(time[key]) for key in ("microseconds", "cycles"))
-    return RecordedTime(launch, gpu, microseconds, cycles, bottleneck)
+    return RecordedTime(launch, gpu, microseconds, cycles, bottleneck, time.get("is_sampled") is not False)
 
 
 def _parse_row(row: Mapping[str, Any]) -> Row:

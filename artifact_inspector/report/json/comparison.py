@@ -68,8 +68,9 @@ define_shape(
 define_shape(
     PairPrice, lambda x: (
         rounded(x.ratio, 3), rounded(x.left_cycles, 1), rounded(x.right_cycles, 1), x.left_bottleneck,
-        x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem), x.bank_conflicts, x.work, x.left_overlap,
-        x.right_overlap, rounded(x.left_microseconds, 3), rounded(x.right_microseconds, 3),
+        x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem), x.bank_conflicts, x.work,
+        rounded(x.left_overlap, 3), rounded(x.right_overlap, 3), rounded(x.left_microseconds, 3),
+        rounded(x.right_microseconds, 3), x.left_roofline, x.right_roofline,
         *hidden(x.facts, x.is_validated, x.same_within),
     ),
 )  # fmt: skip
