@@ -22,7 +22,8 @@ from artifact_inspector.execution.timing.variations import (
     recorded_compile,
     request_for_variations,
 )
-from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.facts.selection import KernelFilter, select_kernels
+from artifact_inspector.files.cache import Artifact, Cache, open_cache
 
 
 class RankingProblem(NamedTuple):
@@ -87,6 +88,14 @@ def _format_argument(value: object) -> str:
     return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
+def reference_pairs(
+    cache: Cache, name: str | None, filters: Sequence[KernelFilter]
+) -> list[tuple[Artifact, LaunchRequest]]:
+    """The selected kernels without launches, if all are reference kernels: `rank_variants` runs their workloads."""
+    entries = select_kernels(cache, name, filters)
+    return [(entry, LaunchRequest((), {})) for entry in entries] if all(map(is_reference, entries)) else []
+
+
 def rank_variants(
     pairs: Sequence[tuple[Artifact, LaunchRequest]],
     varied: Mapping[str, tuple[str, ...]],
@@ -122,7 +131,8 @@ def rank_variants(
     if is_recorded and is_reference(base_artifact):
         remedy = None
         requests, failed = run_workload(base_artifact, directory, varied, configs)
-        pairs_to_rank = pair_launches(open_cache(directory), None, (), requests) if requests else ()
+        pairs_to_rank = pair_launches(open_cache(directory), None, (), requests) if requests else []
+        pairs_to_rank.sort(key=_configuration)  # processes compiled them, in no certain order
     else:
         request = request_for_variations(request, varied, configs, base_artifact.constants)
         results = compile_variations(
@@ -142,6 +152,13 @@ def rank_variants(
     if not pairs_to_rank:
         raise UsageError(f"None of the configurations compiles{f': {failed[0].message}' if failed else '.'}", remedy)
     return rank_pairs(pairs_to_rank, failed)._replace(notes=notes)
+
+
+def _configuration(pair: tuple[Artifact, LaunchRequest]) -> list[tuple[str, str]]:
+    """The constants and options of a compiled kernel, in an order of numbers: 8 before 16."""
+    entry = pair[0]
+    values = {**entry.constants, **{name: entry.metadata.get(name) for name in ("num_warps", "num_stages")}}
+    return [(name, f"{value!s:>20}") for name, value in values.items()]
 
 
 def _failed_variant(result: CompileResult, varied: Mapping[str, tuple[str, ...]]) -> FailedConfiguration:

@@ -67,7 +67,9 @@ def run_workload(
         varied: constant or option → values; every combination is launched.
         configs: `all`, or how many of the workload's configurations; None for that of the kernel.
     """
-    from artifact_inspector.compiling.ask.running import capture_program  # few launches run a workload
+    # few launches run a workload
+    from artifact_inspector.compiling.ask.compile import count_processors
+    from artifact_inspector.compiling.ask.running import capture_program
 
     assert entry.target is not None
     program = _PROGRAM.format(
@@ -77,6 +79,8 @@ def run_workload(
             for name, texts in (varied or {}).items()
         },
         configs="[{}]" if configs is None else f"own.configs[:{'' if configs == 'all' else int(configs)}]",
+        prepare="" if varied is None else _WITHOUT_VALUES,
+        processes=count_processors(),
     )
     (run,) = capture_program(["python", "-c", program], [str(entry.target)], directory)
     rows = list(read_launches(directory))
@@ -85,6 +89,7 @@ def run_workload(
 
 
 # Warnings of Triton are hidden; a failed launch is printed, and all output of the program goes to stderr.
+# Each process compiles one launch at a time. It uses one thread of torch: after a fork, the others are missing.
 _PROGRAM = """
 import sys
 sys.path[:] = [path for path in sys.path if path]  # the working directory may be a cache
@@ -92,14 +97,29 @@ import gc, itertools, warnings
 gc.disable()  # each compile, in a process forked from this one, would visit all objects again
 warnings.simplefilter("ignore")
 from {module} import workload
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+import torch
+{prepare}
 own, tries = workload(), {tries!r}
 combined = [dict(zip(tries, values)) for values in itertools.product(*tries.values())]
-for config in [{{**config, **tried}} for config in {configs} for tried in combined]:
+configs = [{{**config, **tried}} for config in {configs} for tried in combined]
+torch.set_num_threads(1)
+def launch(at):
     try:
-        own.launch(**config)
+        own.launch(**configs[at])
     except Exception as error:
-        print(*(f"{{name}}={{value}}" for name, value in config.items()), error)
+        print(*(f"{{name}}={{value}}" for name, value in configs[at].items()), error)
+for _ in map_in_processes(launch, range(len(configs)), {processes}):
+    pass
 """
+
+_WITHOUT_VALUES = """
+for make in (torch.rand, torch.randn):
+    def without_values(*size, make=make, generator=None, device=None, **options):
+        return make(*size, device="meta", **options)
+    setattr(torch, make.__name__, without_values)
+"""
+"""For a ranking, which reads only integers: to fill matrices, and to compute inputs from them, takes seconds."""
 
 
 def _failed_variant(kernel: CapturedKernel) -> FailedConfiguration:

@@ -51,7 +51,7 @@ def rank(
 ) -> None:
     """Rank launches or configurations by predicted time, fastest first. No GPU needed."""
     from artifact_inspector.api.launches import has_tuning_launches
-    from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants
+    from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants, reference_pairs
     from artifact_inspector.cli._budget import budget_seconds
     from artifact_inspector.cli._launches import requested_pairs
     from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
@@ -71,7 +71,8 @@ def rank(
     # `capture --configs all` records the launch of each configuration
     has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened, name, filters)
     rank_all = not varied and (configs is None or has_all_configs)
-    pairs = requested_pairs(launches, opened, name, filters, all_variants=rank_all)
+    pairs = reference_pairs(opened, name, filters) if is_recorded and not rank_all else []
+    pairs = pairs or requested_pairs(launches, opened, name, filters, all_variants=rank_all)
     if rank_all:
         _report_unlaunched(select_kernels(opened, name, filters), [entry for entry, _ in pairs])
     with scratch_directory() as scratch:

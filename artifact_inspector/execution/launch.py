@@ -50,11 +50,11 @@ class Tensor:
     """Elements of a block, if it is the tensor of a descriptor."""
     storage: tuple[int, int] | None = None
     """The number of its storage, which other arguments may share, and its first byte there; None if it has its own."""
-    is_initialized: bool | None = None
+    is_initialized: bool | None = field(default=None, compare=False, repr=False)
     """Whether the program wrote it before the launch; None if unknown."""
-    created: int | None = field(default=None, compare=False)
+    created: int | None = field(default=None, compare=False, repr=False)
     """Number of its storage in the program, if that was created without values."""
-    is_filled: bool = field(default=False, compare=False)
+    is_filled: bool = field(default=False, compare=False, repr=False)
     """Whether the program itself fills a part of that storage after a launch."""
 
     @property

@@ -14,7 +14,7 @@ from saved import FIXTURES
 from artifact_inspector.api import launches, workloads
 from artifact_inspector.api.advice import diagnose_launches
 from artifact_inspector.api.launches import predict_launches
-from artifact_inspector.api.ranking_problems import rank_recorded, rank_variants
+from artifact_inspector.api.ranking_problems import rank_recorded, rank_variants, reference_pairs
 from artifact_inspector.cli._loading import open_cache_or_fail
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches
 from artifact_inspector.errors import CacheError, UsageError
@@ -105,6 +105,20 @@ def test_a_workload_is_captured_again_only_after_a_change_of_what_captures_it(
     )
     workloads.kept_workload(entry)
     assert len(ran) == times
+
+
+@pytest.mark.long
+def test_the_variants_of_a_workload_are_ranked_in_the_order_of_their_constants(tmp_path: Path) -> None:
+    """Two processes compile them, in no certain order; the workload fills no matrix."""
+    pytest.importorskip("triton")
+    root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 2048}})
+    pairs = reference_pairs(open_cache(root), None, ())
+    varied = {"num_warps": ("16", "4", "8"), "num_stages": ("2",)}
+    problem = rank_variants(pairs, varied, None, tmp_path / "out", is_recorded=True)
+    assert problem.failed == ()
+    assert [candidate.artifact.metadata["num_warps"] for candidate in problem.candidates] == [4, 8, 16]
+    assert len({candidate.request.kernel_hash for candidate in problem.candidates}) == 3
+    assert len({tuple(candidate.request.arguments["x_ptr"].shape) for candidate in problem.candidates}) == 1
 
 
 @pytest.mark.exhaustive

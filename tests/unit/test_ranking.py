@@ -49,6 +49,16 @@ def row(launch: int, score: float | None, *, fits: bool = True) -> RankedLaunch:
     return RankedLaunch(launch, "hash", "", score, None, {}, fits, 1, 1)
 
 
+def test_what_a_program_wrote_before_a_launch_makes_no_other_launch() -> None:
+    """The first launch of a record finds an empty result, the others that of the launch before."""
+    first, later = (Tensor((64,), "fp16", is_initialized=was_written, created=0) for was_written in (False, True))
+    artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
+    rivals = [RankingCandidate(artifact, LaunchRequest((1,), {"c_ptr": tensor}), {}) for tensor in (first, later)]
+    windows = shared_windows.SharedWindows(rivals, None, 1, 1)
+    assert windows.launch_key(0) == windows.launch_key(1)
+    assert find_identical_binaries(rivals) == [0, 0]
+
+
 def test_launches_of_the_same_code_grid_and_arguments_are_one() -> None:
     artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
     held = {"a_ptr": Tensor((64, 64), "fp16"), "M": 64, "BLOCK": 64, "num_warps": 4}
