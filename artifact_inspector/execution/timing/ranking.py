@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
@@ -32,7 +33,7 @@ from artifact_inspector.execution.timing.costs import CtaCostModel, CtaCosts, Gp
 from artifact_inspector.execution.timing.dram_traffic import exceeds_l2, fetched_bytes, window_ctas
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, count_memory_waits, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
-from artifact_inspector.execution.timing.sampling import LaunchSample, sample_evenly
+from artifact_inspector.execution.timing.sampling import LaunchSample, SampleResults, sample_evenly, with_kernel
 from artifact_inspector.execution.timing.shared_windows import DeferredWindow, SharedWindows, load_candidate
 from artifact_inspector.execution.timing.turnover import Turnover
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -132,6 +133,7 @@ def estimate_launch(
     limit: int,
     deferred: list[DeferredWindow] | None = None,
     stream: AccessStream | None = None,
+    sampled: SampleResults | None = None,
 ) -> RankedLaunch:
     """The estimate for one launch.
 
@@ -140,6 +142,7 @@ def estimate_launch(
         deferred: receives the window if waves of CTAs decide what is fetched; they are not simulated then, each byte is
             fetched once, and the score is a lower bound.
         stream: the accesses of the window, if they are recorded.
+        sampled: the sample of the launch, if it is known.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -161,7 +164,7 @@ def estimate_launch(
     )
     if resident_ctas == 0:
         return empty_estimate
-    sample = sample_evenly(loaded, launch, limit)
+    sample = sample_evenly(loaded, launch, limit) if sampled is None else with_kernel(sampled, loaded)
     unknown_inputs, notes = find_missing_inputs(sample), launch.notes
     if loaded.initial_state is not None:
         notes += (AMD_NOTE,)
@@ -184,7 +187,7 @@ def estimate_launch(
         problem = hash(
             (artifact.display_name, artifact.target, *((name, launch.arguments.get(name)) for name in names))
         )
-        deferred.append(DeferredWindow(repr(sectors), window, gpu_model.l2_bytes, problem))
+        deferred.append(DeferredWindow(repr(sectors), window, gpu_model.l2_bytes, problem, sample.results()))
     else:
         sizes = (resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
         fetched = fetched_bytes(sample, *sizes, stream=stream)
@@ -410,6 +413,7 @@ def estimate_candidate(
     limit: int,
     deferred: list[DeferredWindow] | None = None,
     stream: AccessStream | None = None,
+    sampled: SampleResults | None = None,
 ) -> RankedLaunch:
     """The estimate for one candidate; the arguments are those of `rank_launches` and `estimate_launch`."""
     budget = current_budget()
@@ -422,7 +426,9 @@ def estimate_candidate(
         loaded, launch = load_candidate(candidate, disassemble)
         target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
         limits, model = target if gpu is None else parse_target(gpu), gpu_model_of(target, gpu)
-        return estimate_launch(loaded, launch, model, limits, limit=limit, deferred=deferred, stream=stream)
+        return estimate_launch(
+            loaded, launch, model, limits, limit=limit, deferred=deferred, stream=stream, sampled=sampled
+        )
 
 
 def bound_candidate(
@@ -478,8 +484,10 @@ def rank_launches(
     distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
     alike = Counter(map(windows.launch_key, distinct_binaries))
 
-    def estimate(at: int, stream: AccessStream | None = None) -> RankedLaunch:
-        return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, stream=stream)
+    def estimate(at: int) -> RankedLaunch:
+        window = windows.of_launch.get(at)
+        known: dict[str, Any] = {} if window is None else {"stream": windows.stream_of(at), "sampled": window.sample}
+        return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, **known)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
         if len(distinct_binaries) <= EXACT_PLACES and alike[windows.launch_key(at)] == 1:
@@ -495,7 +503,7 @@ def rank_launches(
     bounds = {at: row for at in windows.of_launch if (row := estimates[at]).score is not None}
     while undecided := _undecided(estimates, bounds, windows.of_launch, processors):
         windows.record(undecided)
-        exact = map_in_processes(lambda at: (at, estimate(at, windows.stream_of(at))), undecided, processors)
+        exact = map_in_processes(lambda at: (at, estimate(at)), undecided, processors)
         estimates.update({at: replace(row, launch=at, label=labels[at]) for at, row in exact})
         bounds = {at: row for at, row in bounds.items() if at not in undecided}
     estimates.update({at: replace(row, notes=(*row.notes, BOUND_NOTE)) for at, row in bounds.items()})

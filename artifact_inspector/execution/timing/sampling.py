@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess, ImmediateRecorder
-from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import LoadedKernel
@@ -174,29 +174,24 @@ class GlobalTraffic(ImmediateRecorder):
         """
         touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
         for access in (access for access in accesses if access.addresses.size):
-            addresses, on, rows_on = _active_rows(access)
+            shares_lanes = access.is_read and access.step not in self.lane_steps and _shares_lanes(access)
+            addresses, on, rows_on = _active_lanes(access) if shares_lanes else _active_rows(access)
             if not len(rows_on):
                 continue
-            base = (
-                addresses[:, 0]
-                if on is None
-                else np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
-            )
+            base = _first_addresses(addresses, on)
             offsets = addresses - base[:, None]
+            if shares_lanes and access.cta_offsets is not None:
+                base = base + access.cta_offsets
             completes = not access.is_read and self._repeats_sectors(addresses // SECTOR)
             if access.step in self.lane_steps:
-                rows_of_step = self.lane_addresses.setdefault(access.step, [])
-                # the number of an access of a warp: no two accesses share one
-                first_warp = ((access.step << 20) + len(rows_of_step)) << 24
-                warps = first_warp + np.arange(addresses.size).reshape(addresses.shape) // _WARP_LANES
-                lanes = np.ones(addresses.shape, np.bool_) if on is None else on
-                rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
+                self._record_lanes(access.step, addresses, on)
             ctas, iterations, step = access.ctas[rows_on], access.rows_of_machine(rows_on) // rows, access.step
             self._count_accesses(step, ctas, iterations)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
-                first = same_pattern[0]
-                mask = None if on is None else on[first]
-                pattern = self._access_pattern(offsets[first], mask, int(base[first]) % LINE)
+                first = int(same_pattern[0])
+                row = 0 if shares_lanes else first
+                mask = None if on is None else on[row]
+                pattern = self._access_pattern(offsets[row], mask, int(base[first]) % LINE)
                 for counter, count in (
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
@@ -227,6 +222,14 @@ class GlobalTraffic(ImmediateRecorder):
                         )
         for (name, cta, reads), touched in touches.items():
             self._record_first_touches(name, cta, reads, touched)
+
+    def _record_lanes(self, step: int, addresses: NDArray[np.int64], on: NDArray[np.bool_] | None) -> None:
+        rows_of_step = self.lane_addresses.setdefault(step, [])
+        # the number of an access of a warp: no two accesses share one
+        first_warp = ((step << 20) + len(rows_of_step)) << 24
+        warps = first_warp + np.arange(addresses.size).reshape(addresses.shape) // _WARP_LANES
+        lanes = np.ones(addresses.shape, np.bool_) if on is None else on
+        rows_of_step.append(np.stack([addresses[lanes], warps[lanes]]))
 
     def _count_accesses(self, step: int, ctas: NDArray[np.int64], iterations: NDArray[np.int64]) -> None:
         starts = _starts_group(ctas, iterations)  # warps that copy a box each take part in one access
@@ -339,6 +342,24 @@ def _in_touch_order(
     return sectors, np.concatenate([x.ravel() for x in numbers])[touch_order], iterations[touch_order]
 
 
+def _shares_lanes(access: FootprintAccess) -> bool:
+    """Whether all CTAs have one row of lanes, each at an offset of its own."""
+    return access.cta_offsets is not None and (access.mask is None or len(access.mask) == 1)
+
+
+def _active_lanes(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
+    """Addresses and masks of the one row of an access, and the indices of its CTAs if lanes take part."""
+    takes_part = access.mask is None or bool(access.mask.any())
+    return access.addresses, access.mask, np.arange(len(access.ctas) if takes_part else 0)
+
+
+def _first_addresses(addresses: NDArray[np.int64], on: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """The address of the first active lane of each row."""
+    if on is None:
+        return addresses[:, 0]
+    return np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
+
+
 def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
     """Addresses and masks of the CTAs that take part, and their indices."""
     shape = (len(access.ctas), access.addresses.shape[1])
@@ -362,13 +383,18 @@ def _starts_group(*keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _group_equal_patterns(
     offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offsets: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
-    """Groups of rows whose lanes have the same offsets and the same position in their cache line."""
+    """Groups of rows whose lanes have the same offsets and the same position in their cache line.
+
+    One row of offsets is that of all line offsets.
+    """
     if (
         (line_offsets == line_offsets[0]).all()
         and (mask is None or (mask == mask[0]).all())
         and (offsets == offsets[0]).all()
     ):
-        return [np.arange(len(offsets))]
+        return [np.arange(len(line_offsets))]
+    if len(offsets) == 1:
+        return [np.flatnonzero(line_offsets == line_offset) for line_offset in dict.fromkeys(line_offsets.tolist())]
     groups: dict[Any, list[int]] = {}
     for row, line_offset in enumerate(line_offsets.tolist()):
         key = (line_offset, offsets[row].tobytes(), b"" if mask is None else mask[row].tobytes())
@@ -377,19 +403,29 @@ def _group_equal_patterns(
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchSample:
-    """The simulation of some CTAs of a launch."""
+class SampleResults:
+    """What the simulation of some CTAs of a launch found; processes may pass it on."""
 
-    loaded: LoadedKernel
     launch: KernelLaunch
     ctas: NDArray[np.int64]
     counters: StepCounters
     traffic: GlobalTraffic
     trace: tuple[int, ...]
     """Steps that most warps of one CTA executed, in order."""
-    memory: GlobalMemory
     unfinished: tuple[UnfinishedCtas, ...]
     input_names: InputNames
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSample(SampleResults):
+    """The simulation of some CTAs of a launch."""
+
+    loaded: LoadedKernel
+
+    def results(self) -> SampleResults:
+        """The sample without its kernel, and without what only further accesses need (a byte for each sector)."""
+        traffic = replace(self.traffic, _touched_sectors={}, _first_positions={}, _patterns={}, _last_store=[])
+        return SampleResults(**{**_results_of(self), "traffic": traffic})
 
     @property
     def accesses(self) -> NDArray[np.int64]:
@@ -405,6 +441,15 @@ class LaunchSample:
         """The same, but at most the bytes of the tensor."""
         sizes = {region.name: region.stop - region.start for region in self.traffic.regions}
         return {name: min(size, sizes.get(name, size)) for name, size in self.requested_bytes(sectors).items()}
+
+
+def with_kernel(results: SampleResults, loaded: LoadedKernel) -> LaunchSample:
+    """The sample with these results."""
+    return LaunchSample(loaded=loaded, **_results_of(results))
+
+
+def _results_of(sample: SampleResults) -> dict[str, Any]:
+    return {result.name: getattr(sample, result.name) for result in fields(SampleResults)}
 
 
 def sample_launch(
@@ -449,7 +494,6 @@ def sample_launch(
         counters=counters,
         traffic=traffic,
         trace=tuple(trace),
-        memory=setup.memory,
         unfinished=tuple(unfinished),
         input_names=setup.input_names,
     )

@@ -14,6 +14,7 @@ from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.dram_traffic import record_window
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
+from artifact_inspector.execution.timing.sampling import SampleResults
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.reading import without_collection
 
@@ -28,6 +29,8 @@ class DeferredWindow(NamedTuple):
     l2_bytes: int
     problem: int = 0
     """Equal for launches of a kernel with equal arguments."""
+    sample: SampleResults | None = None
+    """The sample of the launch, for its exact score."""
 
 
 def load_candidate(candidate: RankingCandidate, disassemble: Disassemble | None) -> tuple[LoadedKernel, KernelLaunch]:
