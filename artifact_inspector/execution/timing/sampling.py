@@ -174,14 +174,13 @@ class GlobalTraffic(ImmediateRecorder):
         """
         touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
         for access in (access for access in accesses if access.addresses.size):
-            shares_lanes = access.is_read and access.step not in self.lane_steps and _shares_lanes(access)
-            addresses, on, rows_on = _active_lanes(access) if shares_lanes else _active_rows(access)
+            offset_of_row = None if not access.is_read or access.step in self.lane_steps else _row_offsets(access)
+            addresses, on, rows_on = _active_rows(access) if offset_of_row is None else _active_lanes(access)
             if not len(rows_on):
                 continue
             base = _first_addresses(addresses, on)
             offsets = addresses - base[:, None]
-            if shares_lanes and access.cta_offsets is not None:
-                base = base + access.cta_offsets
+            base = base if offset_of_row is None else base + offset_of_row
             completes = not access.is_read and self._repeats_sectors(addresses // SECTOR)
             if access.step in self.lane_steps:
                 self._record_lanes(access.step, addresses, on)
@@ -189,7 +188,7 @@ class GlobalTraffic(ImmediateRecorder):
             self._count_accesses(step, ctas, iterations)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = int(same_pattern[0])
-                row = 0 if shares_lanes else first
+                row = first if offset_of_row is None else 0
                 mask = None if on is None else on[row]
                 pattern = self._access_pattern(offsets[row], mask, int(base[first]) % LINE)
                 for counter, count in (
@@ -342,9 +341,9 @@ def _in_touch_order(
     return sectors, np.concatenate([x.ravel() for x in numbers])[touch_order], iterations[touch_order]
 
 
-def _shares_lanes(access: FootprintAccess) -> bool:
-    """Whether all CTAs have one row of lanes, each at an offset of its own."""
-    return access.cta_offsets is not None and (access.mask is None or len(access.mask) == 1)
+def _row_offsets(access: FootprintAccess) -> NDArray[np.int64] | None:
+    """The offset of each CTA from the one row of lanes; None if there are several rows."""
+    return access.cta_offsets if access.mask is None or len(access.mask) == 1 else None
 
 
 def _active_lanes(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
