@@ -184,6 +184,43 @@ def test_an_access_need_not_lie_at_a_multiple_of_its_bytes(opcode: str, begin: i
     assert sum(counts.sectors) == lines
 
 
+def test_a_lane_that_keeps_a_scalar_register_is_one() -> None:
+    machine, counts, unfinished = run("""
+    s_mov_b32 s3, 5
+    v_writelane_b32 v9, s3, 7
+    v_writelane_b32 v9, 6, 8
+    v_writelane_b32 v8, s3, 7
+    v_cmp_gt_u32_e64 s[4:5], 3, v0
+    s_mov_b64 exec, s[4:5]
+    v_readlane_b32 s6, v9, 7
+    v_readlane_b32 s7, v9, 8
+    v_mov_b32_e32 v1, v8
+    """)
+    assert not unfinished
+    assert (value(machine, "s6"), value(machine, "s7")) == (5, 6)
+    assert machine.registers.keys() & {"v8", "v9"} == {"v8"}  # another instruction reads v8
+    assert counts.threads_executed[6:9] == [3, 3, 3]
+    assert machine.program.steps[6].text == "v_readlane_b32 s6, v9, 7"
+
+
+def test_the_first_lane_of_a_wave_without_lanes_is_unknown() -> None:
+    machine, _, unfinished = run("""
+    v_cmp_gt_u32_e64 s[4:5], 70, v0
+    s_and_b64 exec, exec, s[4:5]
+    v_mov_b32_e32 v1, 5
+    v_readfirstlane_b32 s6, v1
+    v_cmp_gt_u32_e64 s[4:5], 64, v0
+    s_and_b64 exec, exec, s[4:5]
+    v_mov_b32_e32 v1, 6
+    v_readfirstlane_b32 s7, v1
+    """, threads=128)  # fmt: skip
+    assert not unfinished
+    assert value(machine, "s6") == 5
+    first_lanes = machine.read_register("s7")
+    assert isinstance(first_lanes, UnknownValue)
+    assert (np.broadcast_to(first_lanes.unknown_bits, (1, 128)) != 0).tolist() == [[False] * 64 + [True] * 64]
+
+
 def test_an_integer_division_by_floats_is_exact() -> None:
     code = """
     s_mov_b32 s2, 1000003

@@ -26,9 +26,13 @@ from artifact_inspector.execution.interpreter.values import (
     broadcast_mask,
     broadcast_value,
     data_of,
+    has_lanes,
+    invert_mask,
     is_entirely_unknown,
     move_lanes,
+    select_lanes,
     unknown_bits_of,
+    widen_to_warps,
     with_unknown_bits,
 )
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
@@ -74,13 +78,13 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op
         elif isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray):
             write(machine, UnknownValue(0, FULL, value.missing_inputs))
         else:
-            moved = move_lanes(
-                partial(read_lane, machine, as_word(lane))
-                if lane_readers
-                else lambda plane: machine.first_of_warps(plane, mask),
-                value,
-            )
-            write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))
+            read_first = partial(machine.first_of_warps, mask=mask)
+            moved = move_lanes(partial(read_lane, machine, as_word(lane)) if lane_readers else read_first, value)
+            moved = with_unknown_bits(data_of(moved), unknown_bits_of(moved), value)
+            waiting = machine.intersect(machine.group.mask, invert_mask(widen_to_warps(mask, machine.warp_size)))
+            if not lane_readers and has_lanes(waiting):
+                moved = select_lanes(waiting, machine.unknown_value("the first lane of a wave without lanes"), moved)
+            write(machine, moved)
 
     return op.under_exec(run)
 

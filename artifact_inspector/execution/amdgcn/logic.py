@@ -71,21 +71,22 @@ def _not(value: Value) -> Value:
     return with_unknown_bits(data ^ FULL, unknown_bits, value)
 
 
-_LOGIC: Mapping[Action, _Logic] = {
+LOGICAL: Mapping[Action, _Logic] = {
     Action.AND: _and, Action.OR: _or, Action.XOR: _xor, Action.XNOR: lambda a, b: _not(_xor(a, b)),
     Action.AND_NOT: lambda a, b: _and(a, _not(b)), Action.OR_NOT: lambda a, b: _or(a, _not(b)),
     Action.NAND: lambda a, b: _not(_and(a, b)), Action.NOR: lambda a, b: _not(_or(a, b)),
     Action.NOT: lambda a, _b: _not(a)
 }  # fmt: skip
+"""Action → the operation on bits."""
 _SAVE_EXEC_OPERATIONS: Mapping[str, _Logic] = {
-    "and": _and, "or": _or, "xor": _xor, "andn2": _LOGIC[Action.AND_NOT],
-    "andn1": lambda a, b: _and(_not(a), b), "orn2": _LOGIC[Action.OR_NOT], "nand": _LOGIC[Action.NAND],
-    "nor": _LOGIC[Action.NOR], "xnor": _LOGIC[Action.XNOR]
+    "and": _and, "or": _or, "xor": _xor, "andn2": LOGICAL[Action.AND_NOT],
+    "andn1": lambda a, b: _and(_not(a), b), "orn2": LOGICAL[Action.OR_NOT], "nand": LOGICAL[Action.NAND],
+    "nor": LOGICAL[Action.NOR], "xnor": LOGICAL[Action.XNOR]
 }  # fmt: skip
 
 
 def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    function = _LOGIC[meaning.action]
+    function = LOGICAL[meaning.action]
     names, sets_scc, is_wide = statement.operands[0].names, op.is_scalar(statement), meaning.bits == 64
     write, sources = op.word_writer(statement), (statement.operands[1], statement.operands[-1])
     half_readers = [op.source_readers(statement, 1, 2)]
@@ -284,7 +285,7 @@ def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.
 
 
 LOGIC: Mapping[Action, op.RunBuilder] = {
-    **dict.fromkeys(_LOGIC, _build_logic), Action.MOVE: _build_move, Action.MOVE_PAIR: _build_move_pair,
+    **dict.fromkeys(LOGICAL, _build_logic), Action.MOVE: _build_move, Action.MOVE_PAIR: _build_move_pair,
     Action.SWAP: _build_swap, Action.SET_BIT: _bit_builder(operator.or_),
     Action.CLEAR_BIT: _bit_builder(lambda a, bit: a & ~bit), Action.CONDITIONAL_MOVE: _build_conditional_move,
     Action.BITOP3: _build_lookup_table, Action.SELECT: _build_select,

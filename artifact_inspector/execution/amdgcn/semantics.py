@@ -11,15 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.execution.amdgcn.control import CONTROL, branch_to
 from artifact_inspector.execution.amdgcn.cross_lane import LANES
 from artifact_inspector.execution.amdgcn.data_steps import with_counting
 from artifact_inspector.execution.amdgcn.integer import INTEGER
+from artifact_inspector.execution.amdgcn.lane_spills import move_spilled_lanes
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
-from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, is_scalar, scalar_or_vector_run
-from artifact_inspector.execution.amdgcn.retry_loops import build_retry_test, find_retry_tests
+from artifact_inspector.execution.amdgcn.operands import (
+    RunBuilder,
+    StepRun,
+    is_scalar,
+    scalar_or_vector_run,
+    under_exec,
+)
+from artifact_inspector.execution.amdgcn.retry_loops import find_retry_tests
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import (
     MALFORMED_OPERAND_ERRORS,
@@ -28,6 +37,7 @@ from artifact_inspector.execution.interpreter.program import (
     StepKind,
 )
 from artifact_inspector.execution.interpreter.reconvergence import block_ranges, reconvergence_steps
+from artifact_inspector.execution.interpreter.swap_outcomes import assume_swaps
 from artifact_inspector.execution.interpreter.values import UnknownValue, is_entirely_unknown
 from artifact_inspector.formats.amdgcn import parser as language
 from artifact_inspector.formats.amdgcn.kernel import InitialState
@@ -64,13 +74,17 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
     steps: list[ProgramStep] = []
-    instructions, wave = function.instructions, beginning.wavefront_size
+    instructions, wave = move_spilled_lanes(function.instructions), beginning.wavefront_size
     index = {}
     for position, instruction in enumerate(instructions):
         previous_line = instructions[position - 1].line if position else None
         is_second_half = instruction.line == previous_line and instruction.opcode.startswith("v_dual_")
         index[position] = len(steps)
         step = _decode_step(len(steps), instruction, module, wave, None)
+        if instruction is not function.instructions[position]:
+            is_read = instruction.opcode.startswith("v_readlane")
+            run = under_exec(partial(_run_for_group, step.run)) if is_read else step.run
+            step = replace(step, opcode=instruction.opcode, text=function.instructions[position].text, run=run)
         if is_second_half:
             steps[-1] = _pair_dual_issue(steps[-1], step)
         else:
@@ -79,13 +93,8 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     targets = _branch_targets(function)
     for position, target in targets.items():
         steps[index[position]] = _decode_step(index[position], instructions[position], module, wave, index[target])
-    for test in find_retry_tests(function, targets):
-        at = index[test.position]
-        run = build_retry_test(parse_statement(instructions[test.position].text), test.returned)
-        steps[at] = replace(steps[at], run=run, assumes_swap=True)
-        if test.first_load is not None:
-            at = index[test.first_load]
-            steps[at] = replace(steps[at], starts_swap=True)
+    if any("cmpswap" in instruction.opcode for instruction in instructions):
+        assume_swaps(steps, FunctionCode(function, module, language.FORMAT), index, find_retry_tests)
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     program = DecodedProgram(
         function.name,
@@ -100,6 +109,11 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
         reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__),
     )
     return with_counting(program, instructions, block_ranges(function, ("s_endpgm",), index.__getitem__))
+
+
+def _run_for_group(run: StepRun, machine: Machine) -> bool | None:
+    machine.active_mask, machine.undecided_lanes = machine.group.mask, None
+    return run(machine)
 
 
 def _branch_targets(function: Function) -> dict[int, int]:
@@ -165,42 +179,8 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     )
 
 
-_AFFINE_ACTIONS = frozenset(
-    (
-        Action.ADD,
-        Action.SUBTRACT,
-        Action.SUBTRACT_FROM,
-        Action.ADD_WITH_CARRY,
-        Action.SUBTRACT_WITH_BORROW,
-        Action.MULTIPLY,
-        Action.MULTIPLY_24,
-        Action.MULTIPLY_ADD_24,
-        Action.SHIFT_LEFT,
-        Action.SHIFT_RIGHT,
-        Action.AND,
-        Action.OR,
-        Action.XOR,
-        Action.AND_OR,
-        Action.OR_OR,
-        Action.ADD_ADD,
-        Action.SHIFT_OR,
-        Action.SHIFT_ADD,
-        Action.ADD_SHIFT,
-        Action.XOR_ADD,
-        Action.MOVE,
-        Action.SELECT,
-        Action.COMPARE,
-        Action.LOAD_BUFFER,
-        Action.STORE_BUFFER,
-        Action.LOAD_GLOBAL,
-        Action.STORE_GLOBAL,
-        Action.LOAD_SHARED,
-        Action.STORE_SHARED,
-        Action.LOAD_SCRATCH,
-        Action.STORE_SCRATCH,
-    )
-)
-"""Actions that accept affine values: those that compute addresses, and those that access memory."""
+_AFFINE_ACTIONS = {*INTEGER, *LOGIC, *MEMORY} - {Action.LOAD_SCALAR, Action.LOAD_SCALAR_BUFFER, Action.SAVE_EXEC}
+"""Actions that accept affine values: those that compute addresses, and those that access memory by lanes."""
 
 
 def _step_kind(statement: AmdgcnStatement, instruction: Instruction) -> StepKind:

@@ -6,11 +6,46 @@ one wave that share a word take turns.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 
+from artifact_inspector.analysis.access.swap_loops import SwapLoop, find_swap_loops
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.interpreter.values import UnknownValue, Value
+
+StepRun = Callable[[Machine], "bool | None"]
+
+
+def assume_swaps(
+    steps: list[ProgramStep],
+    code: FunctionCode,
+    index: Mapping[int, int] | Sequence[int],
+    find_tests: Callable[[FunctionCode, SwapLoop], Iterable[tuple[int, StepRun]]],
+) -> None:
+    """Replace the comparisons at the ends of compare-and-swap loops; mark the loads of what the swaps expect.
+
+    The comparisons compare values where a launch has those of its tensors.
+
+    Args:
+        steps: of the function.
+        index: step of each instruction.
+        find_tests: comparisons of a loop, and how they run if each swap succeeds.
+    """
+
+    def run_test(assumed: StepRun, compare: StepRun) -> StepRun:
+        return lambda machine: (assumed if machine.memory.values is None else compare)(machine)
+
+    for loop in find_swap_loops(code):
+        for load in loop.loads:
+            steps[index[load]] = replace(steps[index[load]], starts_swap=True)
+        for position, assumed in find_tests(code, loop):
+            step = steps[index[position]]
+            steps[step.index] = replace(step, run=run_test(assumed, step.run), assumes_swap=True)
 
 
 def record_swap(machine: Machine, returned: str, lanes: LaneAccesses | None) -> None:

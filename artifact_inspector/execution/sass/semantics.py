@@ -21,6 +21,7 @@ from artifact_inspector.execution.interpreter.program import (
     StepKind,
 )
 from artifact_inspector.execution.interpreter.reconvergence import block_ranges, reconvergence_steps
+from artifact_inspector.execution.interpreter.swap_outcomes import assume_swaps
 from artifact_inspector.execution.sass.approximation import build_approximation
 from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
@@ -35,7 +36,7 @@ from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
 from artifact_inspector.execution.sass.operands import LITERALS, RunBuilder, StepRun, is_zero_register, split_words
 from artifact_inspector.execution.sass.products import PRODUCTS
-from artifact_inspector.execution.sass.retry_loops import assume_swaps
+from artifact_inspector.execution.sass.retry_loops import find_retry_tests
 from artifact_inspector.execution.sass.tma import COPIES
 from artifact_inspector.execution.sass.warpgroup_products import WARPGROUP_PRODUCTS
 from artifact_inspector.formats.sass import parser as language
@@ -108,7 +109,7 @@ def read_program(
         _decode_step(at, one, module, targets.get(at), is_usual=at in usual) for at, one in enumerate(instructions)
     ]
     if any("CAS" in instruction.opcode for instruction in section[0].instructions):
-        assume_swaps(steps, FunctionCode(section[0], module, language.FORMAT))
+        assume_swaps(steps, FunctionCode(section[0], module, language.FORMAT), range(len(steps)), find_retry_tests)
     blocks = block_ranges(section[0], _EXITS) if len(section) == 1 else ()
     program = DecodedProgram(
         section[0].name,
