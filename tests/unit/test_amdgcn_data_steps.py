@@ -46,6 +46,26 @@ HARMLESS = {
         "ds_read_b32 v2, v3", "v_cmp_gt_i32_e32 vcc, s11, v2", "s_and_b64 vcc, s[2:3], vcc",
         "v_cndmask_b32_e32 v2, 0, v2, vcc", "s_cmp_lt_i32 s4, 1", "s_cbranch_scc1 .Lend", STORE,
     ),
+    "mask written again": (
+        "ds_read_b32 v2, v3", "v_cmp_gt_i32_e64 s[2:3], s11, v2", "v_cmp_gt_i32_e64 s[2:3], s11, v9",
+        "s_and_b64 vcc, vcc, s[2:3]", "v_cndmask_b32_e32 v4, v4, v9, vcc", STORE,
+    ),
+    "selected by another mask than vcc": (
+        "ds_read_b32 v2, v3", "v_cmp_gt_i32_e32 vcc, s11, v2", "v_cndmask_b32_e64 v4, v4, v9, s[2:3]", STORE,
+    ),
+    "register written as a whole": (
+        "ds_read_b32 v4, v3", "v_and_b32_sdwa v4, v9, v8 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3", STORE,
+    ),
+    "second of a pair written again": (
+        "ds_read_b32 v2, v3", "v_cmp_gt_i32_e64 s[4:5], s11, v2", "s_mov_b32 s5, s9", "v_mov_b32_e32 v4, s5", STORE,
+    ),
+    "first lane written again": (
+        "ds_read_b32 v4, v3", "v_mov_b32_e32 v4, v9", "v_readfirstlane_b32 s8, v4", "s_add_u32 s4, s8, 4", STORE,
+    ),
+    "spilled register written again": (
+        "ds_read_b32 v2, v3", "v_cmp_gt_i32_e64 s[4:5], s11, v2", "v_writelane_b32 v40, s4, 7", "v_writelane_b32 v40, s9, 7",
+        "v_readlane_b32 s6, v40, 7", "v_mov_b32_e32 v4, s6", STORE,
+    ),
 }  # fmt: skip
 DECIDING = {
     "address": ("ds_read_b32 v4, v3", "v_lshlrev_b32_e32 v4, 2, v4", STORE),
@@ -60,6 +80,10 @@ DECIDING = {
         "ds_read_b32 v2, v3", "v_cmp_gt_i32_e32 vcc, s11, v2", "s_and_b64 s[2:3], s[2:3], vcc", "s_cbranch_scc0 .Lend", STORE,
     ),
     "first lane": ("ds_read_b32 v2, v3", "v_readfirstlane_b32 s8, v2", "s_add_u32 s4, s8, 4", STORE),
+    "spilled to a lane": (
+        "ds_read_b32 v2, v3", "v_cmp_gt_i32_e64 s[4:5], s11, v2", "v_writelane_b32 v40, s4, 7", "v_readlane_b32 s6, v40, 7",
+        "v_mov_b32_e32 v4, s6", STORE,
+    ),
     "other lane": ("ds_read_b32 v2, v3", "v_mov_b32_dpp v4, v2 quad_perm:[1,0,3,2]", STORE),
     "half of a register": ("ds_read_b32 v4, v3", "v_mov_b32_sdwa v4, v9 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD", STORE),
     "carry": ("ds_read_b32 v2, v3", "v_add_co_u32_e32 v4, vcc, v2, v9", "v_addc_co_u32_e32 v5, vcc, 0, v5, vcc", STORE),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from artifact_inspector.execution.amdgcn.logic import LOGICAL
 from artifact_inspector.execution.amdgcn.operands import scalar_or_vector_run
 from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import BlockRange
@@ -22,19 +23,8 @@ _EXEC = "exec_lo"
 _LOADS = (Action.LOAD_SHARED, Action.LOAD_BUFFER, Action.LOAD_GLOBAL)
 _DATA_OF_STORE = {Action.STORE_BUFFER: 0, Action.STORE_GLOBAL: 1}
 """Position of the operand that is stored."""
-_LOGIC = (
-    Action.AND,
-    Action.OR,
-    Action.XOR,
-    Action.XNOR,
-    Action.AND_NOT,
-    Action.OR_NOT,
-    Action.NAND,
-    Action.NOR,
-    Action.NOT,
-)
 _CARRIES = (Action.ADD_WITH_CARRY, Action.SUBTRACT_WITH_BORROW, Action.SUBTRACT_FROM_WITH_BORROW)
-_SCC_WRITERS = (*_LOGIC, Action.COMPARE, Action.COMPARE_FLOATS, Action.TEST_BIT)
+_SCC_WRITERS = (*LOGICAL, Action.COMPARE, Action.COMPARE_FLOATS, Action.TEST_BIT)
 _SCC_READERS = (*_CARRIES, Action.BRANCH_IF, Action.SELECT, Action.CONDITIONAL_MOVE)
 _VCC = ("vcc_lo", "vcc_hi")
 
@@ -43,16 +33,14 @@ def with_counting(
     program: DecodedProgram, instructions: Sequence[Instruction], blocks: Sequence[BlockRange]
 ) -> DecodedProgram:
     """A program and the same without what decides nothing; only itself with swaps, pairs or unknown paths."""
-    actions = [*map(_action_of, instructions)]
-    swaps = any(step.assumes_swap for step in program.steps)
-    if swaps or len(program.steps) != len(instructions) or {Action.CALL, Action.SET_PC} & {*actions}:
+    if len(program.steps) != len(instructions) or any(step.assumes_swap for step in program.steps):
+        return program
+    actions = [*map(_action_of, instructions, program.steps)]
+    if {Action.CALL, Action.SET_PC} & {*actions}:
         return program
     loads = {at for at, action in enumerate(actions) if action is Action.LOAD_SHARED}
     for keeps_shared in (False, True):
-        uses = [
-            _use_of(instruction, action, keeps_shared)
-            for instruction, action in zip(instructions, actions, strict=True)
-        ]
+        uses = [_use_of(one, action, keeps_shared) for one, action in zip(instructions, actions, strict=True)]
         unneeded = find_unneeded_results(blocks, uses)
         if not keeps_shared and Action.ATOMIC_SHARED not in actions and loads <= unneeded:
             break
@@ -60,10 +48,10 @@ def with_counting(
     return replace(program, counting=replace(program, steps=steps, keeps_shared_data=keeps_shared))
 
 
-def _action_of(instruction: Instruction) -> Action | None:
+def _action_of(instruction: Instruction, step: ProgramStep) -> Action | None:
     """What an instruction does; None for scratch memory, whose words are not followed, and for unknown opcodes."""
     is_scratch = instruction.kind in (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
-    meaning = None if is_scratch else semantics_of(parse_statement(instruction.text).base)
+    meaning = None if is_scratch or not step.is_supported else semantics_of(parse_statement(instruction.text).base)
     return None if meaning is None else meaning.action
 
 
@@ -79,7 +67,8 @@ def _use_of(instruction: Instruction, action: Action | None, keeps_shared: bool)
         sources = _exec_sources(statement, action)
         return StepUse((*results, _EXEC), reads, is_optional=False, guard_sources=sources)
     if statement.base.startswith("s_") or action in (Action.READ_LANE, Action.READ_FIRST_LANE):
-        return _scalar_use(results, reads, action, "_vcc" in statement.base)
+        use = _scalar_use(results, reads, action, "_vcc" in statement.base)
+        return use._replace(guard=_EXEC, unguarded_results=use.results) if action is Action.READ_FIRST_LANE else use
     if action is Action.STORE_SHARED and not keeps_shared:
         return StepUse((), (), statement.operands[0].names, is_optional=False, guard=_EXEC)
     if action in _DATA_OF_STORE:
@@ -91,22 +80,24 @@ def _use_of(instruction: Instruction, action: Action | None, keeps_shared: bool)
     is_lane_wise = action not in (Action.WRITE_LANE, Action.SWAP) and not statement.opcode.endswith(("_dpp", "_dpp8"))
     if statement.base.startswith("v_") and is_lane_wise:
         is_known = action not in (None, Action.UNTRACKED)
-        keeps = action is Action.MULTIPLY_ACCUMULATE_FLOATS or statement.opcode.endswith("_sdwa")
-        carry = _VCC if action in (*_CARRIES, Action.SELECT) else ()
-        return StepUse(results, (*reads, *carry, *(results if keeps else ())) if is_known else (), guard=_EXEC)
+        keeps = action is Action.MULTIPLY_ACCUMULATE_FLOATS or "UNUSED_PRESERVE" in statement.modifiers.values()
+        carry = _VCC if action in (*_CARRIES, Action.SELECT) and len(statement.operands) < 4 else ()
+        masks = tuple(name for name in results if name in _VCC or name[0] == "s") if is_known else ()
+        reads = (*reads, *carry, *(results if keeps else ())) if is_known else ()
+        return StepUse(results, reads, guard=_EXEC, unguarded_results=masks)
     return StepUse(results, reads, overwrites=False, is_optional=False)
 
 
 def _scalar_use(results: tuple[str, ...], reads: tuple[str, ...], action: Action | None, tests_vcc: bool) -> StepUse:
     """What a scalar instruction reads and writes, with the registers that its text does not name."""
     reads = (*reads, *(("scc",) if action in _SCC_READERS else ()), *(_VCC if tests_vcc else ()))
-    is_optional = action in (*_LOGIC, Action.MOVE, Action.SELECT) and all(
+    is_optional = action in (*LOGICAL, Action.MOVE, Action.SELECT) and all(
         name in _VCC or (name[0] == "s" and name[1:].isdigit()) for name in results
     )
     first = results[0][1:] if len(results) % 2 else ""
-    half = (f"s{int(first) - 1}",) if first.isdigit() and int(first) % 2 else ()  # of a pair that may keep EXEC
-    results = (*results, *half, *(("scc",) if action in _SCC_WRITERS else ()))
-    return StepUse(results, reads, overwrites=not half, is_optional=is_optional)
+    pair = {f"s{int(first) - 1}": ("",)} if first.isdigit() and int(first) % 2 else {}  # that may keep EXEC
+    results = (*results, *(("scc",) if action in _SCC_WRITERS else ()))
+    return StepUse(results, reads, is_optional=is_optional, guard_sources=pair)
 
 
 def _exec_sources(statement: AmdgcnStatement, action: Action | None) -> Mapping[str, tuple[str, ...]]:

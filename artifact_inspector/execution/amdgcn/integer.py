@@ -217,11 +217,11 @@ def _build_shift(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.Ste
         if bits < 64:
             word = truncate(value, bits, is_signed=is_signed)
             return (word << amount if is_left_shift else word >> amount) & ((1 << bits) - 1)
-        v = as_plain_array(value)
         if is_left_shift:
-            return wrap_int64(v << amount)
+            return wrap_int64(value << amount)
         if is_signed:
-            return v >> amount
+            return value >> amount
+        v = as_plain_array(value)
         if isinstance(v, int) and isinstance(amount, int):
             return (v & ((1 << 64) - 1)) >> amount
         sign_mask = np.where(np.asarray(amount) == 0, -1, ~(np.int64(-1) << (64 - np.maximum(amount, 1))))

@@ -345,6 +345,7 @@ def is_nonzero(*values: Value) -> Value:
     has_unknown_bit: Mask = False
     for value in values:
         unknown_bits = unknown_bits_of(value)
-        has_known_bit = has_known_bit | as_mask(as_plain_array(data_of(value)) & ~unknown_bits)
+        known_bits = as_plain_array(data_of(value)) & ~unknown_bits if isinstance(value, UnknownValue) else value != 0
+        has_known_bit = has_known_bit | as_mask(known_bits)
         has_unknown_bit = has_unknown_bit | as_mask(unknown_bits)
     return with_unknown_bits(has_known_bit, has_unknown_bit & invert_mask(has_known_bit), *values)

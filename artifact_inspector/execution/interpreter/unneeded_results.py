@@ -24,8 +24,10 @@ class StepUse(NamedTuple):
     """Whether all lanes for which the guard holds get new results."""
     guard: str = ""
     """The predicate of the lanes that read and get results, `!P0` if it must not hold; empty for all."""
+    unguarded_results: tuple[str, ...] = ()
+    """Results that the other lanes get, too."""
     guard_sources: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Guard among its results → guards before it that hold, together, for at least the same lanes."""
+    """Guard that it changes → guards before it that hold, together, for at least the same lanes."""
     is_optional: bool = True
     """Whether it does nothing but write its results."""
 
@@ -68,13 +70,15 @@ def _add_needs(use: StepUse, needed: dict[str, set[str]], guards: set[str]) -> b
     """Change what is needed after an instruction to what is needed before it; whether its results are not."""
     is_unneeded = use.is_optional and needed.keys().isdisjoint(use.results)
     if not is_unneeded:
-        changed = [form for guard in guards.intersection(use.results) for form in (guard, f"!{guard}")]
+        changed = [
+            form for guard in guards.intersection((*use.results, *use.guard_sources)) for form in (guard, f"!{guard}")
+        ]
         sources = {guard: use.guard_sources.get(guard, ("",)) for guard in changed}
         for name, conditions in needed.items() if sources else ():
             needed[name] = {previous for guard in conditions for previous in sources.get(guard, (guard,))}
         for name in use.results if use.overwrites else ():
             others = needed.pop(name, set()) - {use.guard}
-            if use.guard and others:
+            if use.guard and others and name not in use.unguarded_results:
                 needed[name] = others
         for name in use.reads:
             needed.setdefault(name, set()).add(use.guard)
