@@ -8,9 +8,8 @@ source line are at least a twentieth of all passes. Copies from global memory (`
 were measured for them.
 
 **What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of the
-multiprocessor. On an H200, 90 of 105 planned launches with that share took at least 3 % less time without the
-conflicts; device memory, instruction issue or latency bounded the others
-([lab](lab/prediction.md#bank-conflicts-that-cost-time)).
+multiprocessor. On an H200, 90 of 105 planned launches with that share took 3 % less time or better
+without the conflicts ([lab](lab/prediction.md#bank-conflicts-that-cost-time)).
 
 **What to do.** Let neighbouring lanes access neighbouring words: swap the dimensions of the tile, avoid `tl.trans`, or
 try another width of the tile. `inspect-kernel advise` compiles and simulates such tiles.
@@ -27,8 +26,7 @@ from artifact_inspector.model import Stage
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import LinePrediction, Prediction
 
-LEAST_SHARE = 0.05
-"""Of all passes, from which on most launches gain 3 % without the conflicts: docs/lab/prediction.md."""
+LEAST_SHARE = 0.05  # of all passes; measured, docs/lab/prediction.md
 
 
 def _look(prediction: Prediction) -> Iterator[Remark]:
