@@ -126,9 +126,7 @@ def write_dataset(
     done = len(partitions) - len(pending)
     for number, result in results:
         if isinstance(result, BaseException):
-            unknown = f"{type(result).__name__}: {str(result)[:200]}"
-            message = result.message if isinstance(result, InspectorError) else unknown
-            failures.append(f"{pending[number].directories[:1] or pending[number].archive}: {message}")
+            failures.append(f"{pending[number].directories[:1] or pending[number].archive}: {_describe(result)}")
         else:
             rows.update(result.rows)
             hashes.update(result.hashes)
@@ -263,3 +261,7 @@ def _count_rows(file: Path, rows: Counter[str], hashes: set[str]) -> None:
         return
     rows.update(table["row"].to_pylist())
     hashes.update(table["hash"].to_pylist())
+
+
+def _describe(problem: BaseException) -> str:
+    return problem.message if isinstance(problem, InspectorError) else f"{type(problem).__name__}: {str(problem)[:200]}"

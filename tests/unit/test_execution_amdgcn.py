@@ -10,9 +10,11 @@ import pytest
 
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
+from artifact_inspector.execution.interpreter import access_counting
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
@@ -287,6 +289,40 @@ def test_a_buffer_reads_nought_behind_its_end() -> None:
     assert machine.read_register("v2").tolist() == [[10, 11, 12, 13] + [0] * 60]
     assert machine.memory.count_unique_bytes() == (16, 0)
     assert counts.sectors[4] == 1
+
+
+def test_ctas_that_store_in_different_lanes_are_counted_by_sets_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[LaneAccesses] = []
+    count = access_counting._count_lanes
+    monkeypatch.setattr(
+        access_counting, "_count_lanes", lambda m, lanes, *a, **o: (counted.append(lanes), count(m, lanes, *a, **o))
+    )
+    code = """
+    s_load_dwordx2 s[4:5], s[0:1], 0x0
+    s_mov_b32 s6, 1024
+    s_mov_b32 s7, 0x27000
+    s_and_b32 s8, s2, 3
+    s_lshl_b32 s8, s8, 3
+    s_and_b32 s9, s2, 7
+    v_add_u32_e32 v1, s9, v0
+    v_lshlrev_b32_e32 v1, 2, v1
+    v_cmp_gt_u32_e64 s[10:11], s8, v0
+    v_bfrev_b32_e32 v2, 1
+    v_cndmask_b32_e64 v3, v2, v1, s[10:11]
+    buffer_store_dword v0, v3, s[4:7], 0 offen
+    """  # the store of the other lanes is out of range
+    machine, counts, unfinished = run(code, threads=128, ctas=512)
+    assert not unfinished
+    assert [lanes.cta_offsets is None for lanes in counted] == [False] * 3  # of 8, 16 and 24 lanes
+    first = np.arange(512) % 8
+    lanes = np.arange(512) % 4 * 8
+    assert counts.bytes_requested[11] == 4 * lanes.sum()
+    assert counts.accessing_ctas[11] == (lanes > 0).sum()
+    assert counts.active_threads[11] == lanes.sum()
+    assert counts.sectors[11] == sum(
+        len({4 * at // 128 for at in range(a, a + n)}) for a, n in zip(first, lanes, strict=True)
+    )
+    assert machine.memory.count_unique_bytes() == (0, 4 * 30)  # words 1 to 30
 
 
 def test_both_halves_of_a_dual_instruction_read_before_either_writes() -> None:

@@ -42,8 +42,7 @@ class FunctionCode:
         self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
         self._whole_function: dict[frozenset[EventKind], list[int]] = {}
         by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
-        self.kinds = list(map(_KIND, function.instructions))
-        for index, kind in enumerate(self.kinds):
+        for index, kind in enumerate(map(_KIND, function.instructions)):
             by_kind[kind].append(index)
         self.of_kind = dict(by_kind)
         """Instructions by kind, in text order."""

@@ -55,11 +55,9 @@ def _build_lane_count(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> 
     return op.under_exec(run)
 
 
-def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+def _build_read_lane(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     reader, write = op.word_reader(statement.operands[1]), op.word_writer(statement)
-    lane_readers = [
-        op.word_reader(operand) for operand in statement.operands[2:3] if meaning.action is Action.READ_LANE
-    ]
+    lane_readers = [*map(op.word_reader, statement.operands[2:3])]
 
     def read_lane(machine: Machine, lane: Word, plane: Known) -> Word:
         plain = as_word(plane)

@@ -60,13 +60,11 @@ class AmdgcnEnvironment:
 
     def _put(self, offset: int, size: int, name: str, value: Argument) -> None:
         encoded = encode_argument(value, size)
-        if encoded is not None:
+        if encoded is None:
+            self._missing_bytes.update(dict.fromkeys(range(offset, offset + size), name))
+        else:
             self._bytes[offset : offset + size] = encoded
-        for byte in range(offset, offset + size):
-            if encoded is None:
-                self._missing_bytes[byte] = name
-            else:
-                self._missing_bytes.pop(byte, None)
+            self._missing_bytes = {at: n for at, n in self._missing_bytes.items() if not offset <= at < offset + size}
 
     def arguments(self, address: int, size: int) -> list[Value] | None:
         """Words of the kernel argument segment; None if the address is outside of it.

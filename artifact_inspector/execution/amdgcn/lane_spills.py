@@ -25,15 +25,14 @@ def move_spilled_lanes(instructions: Sequence[Instruction]) -> tuple[Instruction
         position, operands = _POSITION.get(statement.base), list(statement.operands)
         if position is not None and len(operands) == 3 and operands[2].kind is AmdgcnOperandKind.NUMBER:
             name = operands.pop(position).names[0]
-            accesses[at] = name, operands[1].value, next(iter(operands[0].names), str(operands[0].value))
+            other = next(iter(operands[0].names), operands[0].value)
+            form = f"s_mov_b32 {other}, s{{}}" if position else f"s_mov_b32 s{{}}, {other}"
+            accesses[at] = name, operands[1].value % _LANES, form
         other_names.update(*(operand.names for operand in operands))
     names = sorted({name for name, *_ in accesses.values()} - other_names)
     first_numbers = {name: _FIRST_NUMBER + _LANES * at for at, name in enumerate(names)}
     moved = list(instructions)
-    for at, (name, lane, other) in accesses.items():
-        number = first_numbers.get(name, MAX_REGISTERS) + lane % _LANES
-        if number < MAX_REGISTERS:
-            is_write = moved[at].opcode.startswith("v_writelane")
-            text = f"s_mov_b32 s{number}, {other}" if is_write else f"s_mov_b32 {other}, s{number}"
-            moved[at] = moved[at]._replace(text=text)
+    for at, (name, lane, form) in accesses.items():
+        if (number := first_numbers.get(name, MAX_REGISTERS) + lane) < MAX_REGISTERS:
+            moved[at] = moved[at]._replace(text=form.format(number))
     return tuple(moved)

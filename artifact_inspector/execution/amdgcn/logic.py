@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from artifact_inspector.execution.amdgcn import operands as op
-from artifact_inspector.execution.interpreter.affine import pair_operands
+from artifact_inspector.execution.interpreter.affine import AffineValue, is_bool_array, pair_operands
 from artifact_inspector.execution.interpreter.conversions import as_predicate, truncate, wrap_int64
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
@@ -28,7 +30,7 @@ from artifact_inspector.execution.interpreter.values import (
     with_unknown_bits,
 )
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
-from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
+from artifact_inspector.formats.amdgcn.statement import AmdgcnOperand, AmdgcnStatement
 
 _EXEC = ("exec_lo", "exec_hi")
 
@@ -78,6 +80,8 @@ LOGICAL: Mapping[Action, _Logic] = {
     Action.NOT: lambda a, _b: _not(a)
 }  # fmt: skip
 """Action → the operation on bits."""
+_MOST_SELECTIONS = 8
+"""Selections of addresses that are kept until an access: it takes the lanes of each value together."""
 _SAVE_EXEC_OPERATIONS: Mapping[str, _Logic] = {
     "and": _and, "or": _or, "xor": _xor, "andn2": LOGICAL[Action.AND_NOT],
     "andn1": lambda a, b: _and(_not(a), b), "orn2": LOGICAL[Action.OR_NOT], "nand": LOGICAL[Action.NAND],
@@ -151,9 +155,17 @@ def _build_select(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.St
     no, yes = op.source_readers(statement, 1, 2)
     mask_registers = operands[3].names if len(operands) > 3 else ("vcc_lo", "vcc_hi")
     write = op.word_writer(statement)
-    return op.under_exec(
-        lambda machine: write(machine, select_lanes(op.read_mask(machine, mask_registers), yes(machine), no(machine)))
-    )
+
+    def run(machine: Machine) -> None:
+        mask, values = op.read_mask(machine, mask_registers), (yes(machine), no(machine))
+        selected = select_lanes(mask, *values)
+        if isinstance(selected, np.ndarray) and is_bool_array(mask) and any(isinstance(v, AffineValue) for v in values):
+            if len(machine.selections) >= _MOST_SELECTIONS:
+                machine.selections.clear()
+            machine.selections[id(selected)] = selected, mask, *values
+        write(machine, selected)
+
+    return op.under_exec(run)
 
 
 def _bit_builder(function: Callable[[Number, Number], Number]) -> op.RunBuilder:
@@ -171,44 +183,45 @@ def _bit_builder(function: Callable[[Number, Number], Number]) -> op.RunBuilder:
     return build
 
 
+def _move_run(statement: AmdgcnStatement, names: tuple[str, ...], readers: Sequence[op.Reader]) -> op.StepRun:
+    return op.scalar_or_vector_run(
+        statement, lambda machine: op.write_all(machine, names, [reader(machine) for reader in readers])
+    )
+
+
 def _build_move_pair(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     word_choice = statement.list("op_sel") if statement.has_modifier("op_sel") else (0, 0)
     readers = [op.word_reader(pair, at) for pair, at in zip(statement.operands[1:3], word_choice, strict=True)]
-    names = statement.operands[0].names
-    return op.under_exec(lambda machine: op.write_all(machine, names, [reader(machine) for reader in readers]))
+    return _move_run(statement, statement.operands[0].names, readers)
 
 
 def _build_swap(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> op.StepRun:
     first, second = statement.operands
-    names, readers = (*first.names, *second.names), [op.word_reader(second), op.word_reader(first)]
-    return op.under_exec(lambda machine: op.write_all(machine, names, [reader(machine) for reader in readers]))
+    return _move_run(statement, (*first.names, *second.names), [op.word_reader(second), op.word_reader(first)])
+
+
+def _source_readers(operand: AmdgcnOperand, meaning: OpcodeSemantics) -> list[op.Reader]:
+    """Readers of the words of an operand, or of a signed constant of 16 bits."""
+    number = truncate(operand.value, 16, is_signed=True) & FULL
+    return [
+        (lambda _machine: number) if meaning.is_signed else op.word_reader(operand, at)
+        for at in range(meaning.bits // 32)
+    ]
 
 
 def _build_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    target, source_operand = statement.operands[0], statement.operands[1]
-    if meaning.bits == 64:
-        readers = [op.word_reader(source_operand, half) for half in range(2)]
-        return op.scalar_or_vector_run(
-            statement, lambda machine: op.write_all(machine, target.names, [reader(machine) for reader in readers])
-        )
-    write = op.word_writer(statement)
-    if meaning.is_signed:
-        number = truncate(source_operand.value, 16, is_signed=True) & FULL
-        return lambda machine: write(machine, number)
-    reader = op.source_readers(statement, 1, 1)[0]
+    if meaning.bits == 64 or meaning.is_signed:
+        return _move_run(statement, statement.operands[0].names, _source_readers(statement.operands[1], meaning))
+    write, reader = op.word_writer(statement), op.source_readers(statement, 1, 1)[0]
     return op.scalar_or_vector_run(statement, lambda machine: write(machine, reader(machine)))
 
 
 def _build_conditional_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    target, source_operand = statement.operands[:2]
-    readers = [op.word_reader(source_operand, half) for half in range(meaning.bits // 32)]
-    if meaning.is_signed:
-        number = truncate(source_operand.value, 16, is_signed=True) & FULL
-        readers = [lambda _machine: number]
+    names, readers = statement.operands[0].names, _source_readers(statement.operands[1], meaning)
 
     def run(machine: Machine) -> None:
         condition = machine.read_register("scc")
-        for name, reader in zip(target.names, readers, strict=False):
+        for name, reader in zip(names, readers, strict=False):
             machine.write_register(name, select_lanes(condition, reader(machine), machine.read_register(name)))
 
     return run

@@ -44,11 +44,12 @@ from artifact_inspector.execution.interpreter.values import (
     broadcast_mask,
     broadcast_value,
     has_lanes,
+    invert_mask,
     move_lanes,
     select_lanes,
 )
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
-from artifact_inspector.formats.amdgcn.statement import AmdgcnOperandKind, AmdgcnStatement
+from artifact_inspector.formats.amdgcn.statement import AmdgcnOperand, AmdgcnOperandKind, AmdgcnStatement
 
 _ATOMIC_RESULT = "the result of an atomic"
 _SCRATCH_CONTENT = "the content of scratch memory"
@@ -64,10 +65,6 @@ def _sum_reader(readers: Sequence[op.Reader], offset: int) -> op.Reader:
         return total
 
     return read_sum
-
-
-def _constant_offset(statement: AmdgcnStatement) -> int:
-    return statement.modifier_number("offset")
 
 
 def _can_write(machine: Machine) -> bool:
@@ -95,6 +92,11 @@ def _word_count(meaning: OpcodeSemantics) -> int:
 # ── Buffers ──────────────────────────────────────────────────────────────────────────────────────
 
 
+def _buffer_base_reader(descriptor: AmdgcnOperand) -> op.Reader:
+    low_reader, high_reader = op.word_reader(descriptor), op.word_reader(descriptor, 1)
+    return lambda machine: apply(lambda a, b: a | (b & 0xFFFF) << 32, low_reader(machine), high_reader(machine))
+
+
 def _buffer_address(statement: AmdgcnStatement, size: int, first: int) -> Callable[[Machine], tuple[Value, Mask]]:
     """Reader of the address of each lane, and of the lanes in range: others read 0 and write nothing.
 
@@ -102,24 +104,41 @@ def _buffer_address(statement: AmdgcnStatement, size: int, first: int) -> Callab
     """
     operands = statement.operands[first:]
     at = next(n for n, o in enumerate(operands) if o.kind is AmdgcnOperandKind.SCALAR and len(o.names) == 4)
-    low_reader, high_reader, limit_reader = (op.word_reader(operands[at], n) for n in range(3))
+    base_reader = _buffer_base_reader(operands[at])
+    high_reader, limit_reader = (op.word_reader(operands[at], n) for n in (1, 2))
     vector = operands[at - 1] if at else None
     has_index = vector is not None and statement.has_modifier("idxen")
-    offset_readers = []
+    lanes = None
     if vector is not None and statement.has_modifier("offen"):
-        offset_readers.append(op.word_reader(vector, 1 if has_index else 0))
-    offset_readers += [op.word_reader(operand) for operand in operands[at + 1 : at + 2]]
-    offset_reader = _sum_reader(offset_readers, _constant_offset(statement))
+        lanes = vector.names[1 if has_index else 0]
+    offset_reader = _sum_reader(
+        [op.word_reader(operand) for operand in operands[at + 1 : at + 2]], statement.modifier_number("offset")
+    )
     index_reader = op.word_reader(vector) if vector is not None and has_index else None
 
-    def locate(machine: Machine) -> tuple[Value, Mask]:
-        low, high, limit = low_reader(machine), high_reader(machine), limit_reader(machine)
-        offset = offset_reader(machine)
+    def locate_at(machine: Machine, lane_offset: Value) -> tuple[Value, Mask]:
+        offset = apply(lambda a, b: a + b, offset_reader(machine), lane_offset)
         if index_reader is not None:
-            offset = apply(lambda a, i, s: a + i * (s >> 16 & 0x3FFF), offset, index_reader(machine), high)
-        address = apply(lambda a, b, o: (a | (b & 0xFFFF) << 32) + o, low, high, offset)
-        in_range = apply(lambda o, n: o + size <= n, offset, limit)
+            indices, strides = index_reader(machine), high_reader(machine)
+            offset = apply(lambda a, i, s: a + i * (s >> 16 & 0x3FFF), offset, indices, strides)
+        address = apply(lambda a, o: a + o, base_reader(machine), offset)
+        in_range = apply(lambda o, n: o + size <= n, offset, limit_reader(machine))
         return address, True if isinstance(in_range, UnknownValue) else as_mask(in_range)
+
+    def locate(machine: Machine) -> tuple[Value, Mask]:
+        if lanes is None:
+            return locate_at(machine, 0)
+        register = machine.registers.get(lanes)
+        selected, mask, *values = machine.selections.get(id(register), (None, True))
+        if selected is register and values:  # mostly, only one of both is in range
+            located = [locate_at(machine, value) for value in values]
+            reached = [
+                machine.intersect(on, in_range)
+                for on, (_, in_range) in zip((mask, invert_mask(mask)), located, strict=True)
+            ]
+            if has_lanes(reached[0]) != has_lanes(reached[1]):
+                return next((address, on) for (address, _), on in zip(located, reached, strict=True) if has_lanes(on))
+        return locate_at(machine, machine.read_register(lanes))
 
     return locate
 
@@ -131,9 +150,23 @@ def _forget_copied_lds(machine: Machine, lanes: LaneAccesses | None, size: int) 
     forget_shared(machine, copied_value.missing_inputs)
 
 
-def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+def _locator(
+    statement: AmdgcnStatement, meaning: OpcodeSemantics, first: int
+) -> Callable[[Machine], tuple[Value, Mask]]:
+    """The same for any access to global memory: a vector register pair, or a scalar pair (last) plus one register."""
+    if meaning.action in (Action.LOAD_BUFFER, Action.STORE_BUFFER, Action.ATOMIC_BUFFER):
+        return _buffer_address(statement, meaning.size, first)
+    lane_operand, base = statement.operands[first], statement.operands[-1]
+    readers = [op.wide_reader(lane_operand)]
+    if base.kind is AmdgcnOperandKind.SCALAR and len(base.names) == 2:
+        readers = [op.wide_reader(base), op.word_reader(lane_operand)]
+    address_reader = _sum_reader(readers, statement.modifier_number("offset"))
+    return lambda machine: (address_reader(machine), True)
+
+
+def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     to_shared = statement.has_modifier("lds") or meaning.writes_shared
-    locate = _buffer_address(statement, meaning.size, 0 if to_shared else 1)
+    locate = _locator(statement, meaning, 0 if to_shared else 1)
     names = () if to_shared else statement.operands[0].names
 
     def run(machine: Machine) -> None:
@@ -152,10 +185,13 @@ def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
     return op.under_exec(run)
 
 
-def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
+def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Stores and atomics."""
-    locate = _buffer_address(statement, meaning.size, 1)
-    returns_old_value = meaning.action is Action.ATOMIC_BUFFER and _returns_old_value(statement)
+    is_buffer = meaning.action in (Action.STORE_BUFFER, Action.ATOMIC_BUFFER)
+    is_atomic = meaning.action in (Action.ATOMIC_BUFFER, Action.ATOMIC_GLOBAL)
+    returns = {"glc", "sc0"} & {*statement.modifiers} or "RETURN" in statement.modifiers.get("th", "")
+    returns_old_value = is_atomic and bool(returns)
+    locate = _locator(statement, meaning, 1 if is_buffer or returns_old_value else 0)
     names = statement.operands[0].names if returns_old_value else ()
     records_swap = is_swap(statement) and returns_old_value
 
@@ -170,67 +206,22 @@ def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) ->
     return op.under_exec(run)
 
 
-def _returns_old_value(statement: AmdgcnStatement) -> bool:
-    return any(statement.has_modifier(name) for name in ("glc", "sc0")) or "RETURN" in statement.modifiers.get("th", "")
-
-
-# ── Global memory by address ─────────────────────────────────────────────────────────────────────
-
-
-def _address_reader(statement: AmdgcnStatement, position: int) -> op.Reader:
-    """Reader of an address plus offset: a vector register pair, or a scalar pair (last) plus one register."""
-    lane_operand, base = statement.operands[position], statement.operands[-1]
-    constant_offset = _constant_offset(statement)
-    if base.kind is AmdgcnOperandKind.SCALAR and len(base.names) == 2:
-        return _sum_reader([op.wide_reader(base), op.word_reader(lane_operand)], constant_offset)
-    return _sum_reader([op.wide_reader(lane_operand)], constant_offset)
-
-
-def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    to_shared = meaning.writes_shared or statement.has_modifier("lds")
-    names = () if to_shared else statement.operands[0].names
-    address_reader = _address_reader(statement, 0 if to_shared else 1)
-
-    def run(machine: Machine) -> None:
-        lanes = count_global_access(machine, address_reader(machine), meaning.size)
-        if to_shared:
-            _forget_copied_lds(machine, lanes, meaning.size)
-        elif _can_write(machine):
-            _write_loaded(machine, names, load_global(machine, lanes, meaning.size, _word_count(meaning)), meaning)
-
-    return op.under_exec(run)
-
-
-def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    """Stores and atomics."""
-    returns_old_value = meaning.action is Action.ATOMIC_GLOBAL and _returns_old_value(statement)
-    names = statement.operands[0].names if returns_old_value else ()
-    address_reader = _address_reader(statement, 1 if returns_old_value else 0)
-    records_swap = is_swap(statement) and returns_old_value
-
-    def run(machine: Machine) -> None:
-        lanes = count_global_access(machine, address_reader(machine), meaning.size, is_write=True)
-        if records_swap:
-            record_swap(machine, names[0], lanes)
-        op.write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
-
-    return op.under_exec(run)
-
-
 # ── Scalar loads ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _build_load_scalar(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     """Load kernel arguments, or memory at an address that is uniform for the wave."""
-    names, word_count = statement.operands[0].names, _word_count(meaning)
-    readers = [op.wide_reader(statement.operands[1]), *map(op.word_reader, statement.operands[2:3])]
-    address_reader = _sum_reader(readers, _constant_offset(statement))
+    (target, base), word_count = statement.operands[:2], _word_count(meaning)
+    is_buffer = meaning.action is Action.LOAD_SCALAR_BUFFER
+    base_reader = _buffer_base_reader(base) if is_buffer else op.wide_reader(base)
+    readers = [base_reader, *map(op.word_reader, statement.operands[2:3])]
+    address_reader = _sum_reader(readers, statement.modifier_number("offset"))
 
     def run(machine: Machine) -> None:
         address = _uniform_address(machine, address_reader(machine))
         assert isinstance(machine.environment, AmdgcnEnvironment)
         values = machine.environment.arguments(address, meaning.size) if isinstance(address, int) else None
-        op.write_all(machine, names, values or _load_wave_words(machine, address, word_count))
+        op.write_all(machine, target.names, values or _load_wave_words(machine, address, word_count))
 
     return run
 
@@ -259,19 +250,6 @@ def _load_wave_words(machine: Machine, address: Value, word_count: int) -> list[
     return [move_lanes(repeat_first_lanes, value) for value in load_global(machine, lanes, 4 * word_count, word_count)]
 
 
-def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
-    target, descriptor = statement.operands[:2]
-    low_reader, high_reader = op.word_reader(descriptor), op.word_reader(descriptor, 1)
-    offset_reader = _sum_reader([*map(op.word_reader, statement.operands[2:3])], _constant_offset(statement))
-
-    def run(machine: Machine) -> None:
-        base = apply(lambda a, b: a | (b & 0xFFFF) << 32, low_reader(machine), high_reader(machine))
-        address = apply(lambda a, b: a + b, base, offset_reader(machine))
-        op.write_all(machine, target.names, _load_wave_words(machine, address, _word_count(meaning)))
-
-    return run
-
-
 # ── LDS ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -284,7 +262,7 @@ def _lds_address_readers(statement: AmdgcnStatement, meaning: OpcodeSemantics, p
     """Readers of the LDS addresses of each lane, one or two."""
     base_reader = op.word_reader(statement.operands[position])
     if meaning.addresses == 1:
-        offsets = [_constant_offset(statement)]
+        offsets = [statement.modifier_number("offset")]
     else:
         offset_unit = meaning.size * meaning.stride
         offsets = [statement.modifier_number(name) * offset_unit for name in ("offset0", "offset1")]
@@ -352,7 +330,7 @@ def _scratch_address_reader(statement: AmdgcnStatement, data_position: int) -> o
     kinds = (AmdgcnOperandKind.VECTOR, AmdgcnOperandKind.SCALAR, AmdgcnOperandKind.NUMBER)
     operands = [operand for at, operand in enumerate(statement.operands) if at != data_position]
     readers = [op.word_reader(operand) for operand in operands if operand.kind in kinds and len(operand.names) < 2]
-    return _sum_reader(readers, _constant_offset(statement))
+    return _sum_reader(readers, statement.modifier_number("offset"))
 
 
 def _build_load_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
@@ -384,11 +362,11 @@ def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
 
 MEMORY: Mapping[Action, op.RunBuilder] = {
-    Action.LOAD_SCALAR: _build_load_scalar, Action.LOAD_SCALAR_BUFFER: _build_load_scalar_buffer,
-    Action.LOAD_BUFFER: _build_load_buffer,
-    **dict.fromkeys((Action.STORE_BUFFER, Action.ATOMIC_BUFFER), _build_write_buffer),
-    Action.LOAD_GLOBAL: _build_load_global,
-    **dict.fromkeys((Action.STORE_GLOBAL, Action.ATOMIC_GLOBAL), _build_write_global),
+    **dict.fromkeys((Action.LOAD_SCALAR, Action.LOAD_SCALAR_BUFFER), _build_load_scalar),
+    **dict.fromkeys((Action.LOAD_BUFFER, Action.LOAD_GLOBAL), _build_load_global),
+    **dict.fromkeys(
+        (Action.STORE_BUFFER, Action.ATOMIC_BUFFER, Action.STORE_GLOBAL, Action.ATOMIC_GLOBAL), _build_write_global
+    ),
     Action.LOAD_SCRATCH: _build_load_scratch, Action.STORE_SCRATCH: _build_store_scratch,
     Action.LOAD_SHARED: _build_load_shared, Action.STORE_SHARED: _build_store_shared,
     Action.ATOMIC_SHARED: _build_atomic_shared

@@ -320,18 +320,15 @@ def word_writer(statement: AmdgcnStatement) -> Callable[[Machine, Value], None]:
 def result_writer(statement: AmdgcnStatement, bits: int) -> Callable[[Machine, Value], None]:
     """Writer of 32 or 64 bits of the first operand."""
     names = statement.operands[0].names
-    return word_writer(statement) if bits != 64 else lambda machine, value: write_wide(machine, names, value)
+    return (
+        word_writer(statement) if bits != 64 else lambda machine, value: write_sum_halves(machine, names, value, value)
+    )
 
 
 def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -> None:
     """Write one value to each register; registers without a value keep theirs."""
     for name, value in zip(names, values, strict=False):
         machine.write_register(name, value)
-
-
-def write_wide(machine: Machine, names: tuple[str, ...], value: Value) -> None:
-    """Write a 64-bit number to two registers."""
-    write_all(machine, names, (apply(lambda v, by=shift: (v >> by) & FULL, value) for shift in (0, 32)))
 
 
 def write_sum_halves(machine: Machine, names: tuple[str, ...], lower: Value, full_sum: Value) -> None:

@@ -15,6 +15,7 @@ from artifact_inspector.execution.interpreter.global_memory import is_misaligned
 from artifact_inspector.execution.interpreter.lane_accesses import (
     LaneAccesses,
     find_lane_accesses,
+    find_lane_sets,
     find_offset_classes,
     have_equal_rows,
     merge_equal_rows,
@@ -97,16 +98,25 @@ def count_global_access(
     Returns:
         The lanes that access memory; None if there are none or an address is unknown.
     """
-    machine.record_skipped(machine.active_mask if mask is None else mask)
-    lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
-    if lanes is None:
-        return None
-    memory, step = machine.memory, machine.step
+    mask = machine.active_mask if mask is None else mask
+    machine.record_skipped(mask)
+    sets: Sequence[LaneAccesses | None] = find_lane_sets(machine, address, mask)
+    sets = sets or [find_lane_accesses(machine, address, mask, allows_offsets=True)]
+    for lanes in sets:
+        if lanes is not None:
+            request = request_unit or (machine.warp_size, machine.program.request_bytes)
+            _count_lanes(machine, lanes, size, request, is_write=is_write, updates=updates)
+    return sets[0]
+
+
+def _count_lanes(
+    machine: Machine, lanes: LaneAccesses, size: int, request: tuple[int, int], *, is_write: bool, updates: bool
+) -> None:
+    memory, step, (request_lanes, unit_bytes) = machine.memory, machine.step, request
     if lanes.cta_offsets is not None and not memory.touch_offsets(
         lanes.active_addresses, lanes.cta_offsets, size, is_write=is_write, updates=updates
     ):
         lanes = lanes.expanded
-    request_lanes, unit_bytes = request_unit or (machine.warp_size, machine.program.request_bytes)
     for unit_lanes in lanes.representatives(unit_bytes) if machine.counters.counts_requests else ():
         _count_sectors(machine, merge_equal_rows(unit_lanes, unit_bytes), size, unit_bytes, request_lanes)
     ctas, addresses, active = lanes.participating(machine.ctas), lanes.addresses, lanes.mask
@@ -119,7 +129,6 @@ def count_global_access(
         outside = memory.touch(lanes.active_addresses, size, is_write=is_write, updates=updates)
         if outside.size:
             _record_out_of_bounds(machine, lanes, outside, "write" if is_write else "read")
-    return lanes
 
 
 def l1_bypass_request_unit(machine: Machine, target: Value) -> tuple[int, int]:
@@ -201,6 +210,7 @@ def count_shared_access(
     lanes_per_group: int | None = None,
     *,
     is_load: bool = False,
+    operands: int = 0,
     lane_order: Sequence[int] | None = None,
 ) -> LaneAccesses | None:
     """Count an access to shared memory.
@@ -212,9 +222,10 @@ def count_shared_access(
         mask: lanes that take part; None means the active lanes.
         lanes_per_group: lanes that are served together, if the opcode fixes it.
         is_load: whether it is a load, whose lanes may share words.
+        operands: operands per lane of an atomic, whose lanes are served one after the other.
         lane_order: order in which the lanes of a group are served; None for that of their numbers.
     """
-    access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
+    access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=not operands)
     observe_shared(machine, access_lanes, size)
     if access_lanes is None or not machine.counters.counts_requests:
         return access_lanes
@@ -226,30 +237,12 @@ def count_shared_access(
         on = None if lanes.mask is None else lanes.mask.reshape(-1, group_lanes)
         if lane_order is not None:
             addresses, on = addresses[:, lane_order], None if on is None else on[:, lane_order]
-        cost = _cached_cost(count_wavefronts, addresses, size, on, modulus=LINE, loads=is_load)
+        if operands:
+            cost = _cached_cost(count_atomics, addresses, size, on, operands, modulus=LINE)
+        else:
+            cost = _cached_cost(count_wavefronts, addresses, size, on, modulus=LINE, loads=is_load)
         _add_wavefronts(machine, cost, lanes.multiplicity)
-        _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, group_lanes, is_load))
-    return access_lanes
-
-
-def count_shared_atomic(machine: Machine, address: Value, size: int, operands: int) -> LaneAccesses | None:
-    """Count atomics on shared memory, which are serialized.
-
-    Args:
-        machine: the machine; its active lanes access.
-        address: of each lane.
-        size: bytes per lane.
-        operands: operands per lane.
-    """
-    access_lanes = find_lane_accesses(machine, address)
-    observe_shared(machine, access_lanes, size)
-    if access_lanes is None or not machine.counters.counts_requests:
-        return access_lanes
-    for lanes in _split_by_iteration(machine, access_lanes):
-        addresses, on = _addresses_by_warp(machine, lanes)
-        cost = _cached_cost(count_atomics, addresses, size, on, operands, modulus=LINE)
-        _add_wavefronts(machine, cost, lanes.multiplicity)
-        _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, operands=operands))
+        _keep_worst_warp(machine, lanes, cost, WarpAccess((), size, 0, 0, group_lanes, is_load, operands))
     return access_lanes
 
 

@@ -18,6 +18,9 @@ from artifact_inspector.execution.interpreter.values import (
     has_lanes,
 )
 
+_LANES_PER_SET = 1 << 13
+"""Lanes whose individual count takes as long as that of one set of lanes."""
+
 
 class LaneAccesses(NamedTuple):
     """Addresses of the lanes that access memory."""
@@ -85,20 +88,37 @@ def find_lane_accesses(
         return None
     data = data_of(address)
     if allows_offsets and isinstance(data, AffineValue) and (lanes_and_ctas := _split_mask(mask)) is not None:
-        active_lanes, participating_ctas = lanes_and_ctas
-        row_mask = None if active_lanes is None else np.broadcast_to(active_lanes, data.lanes.shape)
-        return LaneAccesses(
-            data.lanes,
-            row_mask,
-            1,
-            data.rows[:, 0] if participating_ctas is None else data.rows[participating_ctas, 0],
-            participating_ctas,
-        )
+        return _offset_accesses(data, *lanes_and_ctas)
     addresses = np.atleast_2d(np.asarray(data, np.int64))
     rows = max(addresses.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
     shape = (rows, machine.threads)
     lanes = None if mask is True else np.broadcast_to(mask, shape)
     return LaneAccesses(np.broadcast_to(addresses, shape), lanes, machine.rows // rows)
+
+
+def _offset_accesses(
+    address: AffineValue, active_lanes: BoolArray | None, participating_ctas: BoolArray | None
+) -> LaneAccesses:
+    row_mask = None if active_lanes is None else np.broadcast_to(active_lanes, address.lanes.shape)
+    cta_offsets = address.rows[:, 0] if participating_ctas is None else address.rows[participating_ctas, 0]
+    return LaneAccesses(address.lanes, row_mask, 1, cta_offsets, participating_ctas)
+
+
+def find_lane_sets(machine: Machine, address: Value, mask: Mask) -> list[LaneAccesses]:
+    """The same for each set of lanes that CTAs have in a mask: those CTAs differ by an offset. None if they are many.
+
+    A load at the edges of tiles of `grouped_gemm` on gfx942 takes 3 ms for 16.
+    """
+    is_sole = machine.undecided_lanes is None and machine.memory.observer is None and machine.memory.values is None
+    has_no_result = is_sole and (machine.step.only_counts or machine.step.kind == "global_store")
+    if not has_no_result or not isinstance(address, AffineValue) or isinstance(mask, bool) or _split_mask(mask):
+        return []
+    rows = np.ascontiguousarray(np.packbits(mask, axis=1))
+    _, first, of_cta = np.unique(rows.view(f"V{rows.shape[1]}")[:, 0], return_index=True, return_inverse=True)
+    if len(first) * _LANES_PER_SET > mask.size:
+        return []
+    sets = [(mask[row][None], of_cta == number) for number, row in enumerate(first.tolist()) if mask[row].any()]
+    return [_offset_accesses(address, None if lanes.all() else lanes, ctas) for lanes, ctas in sets]
 
 
 def _split_mask(mask: Mask) -> tuple[BoolArray | None, BoolArray | None] | None:

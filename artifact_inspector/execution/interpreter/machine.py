@@ -121,6 +121,8 @@ class Machine(MachineState):
         """Lanes whose guard is unknown."""
         self.masks: dict[tuple[int, int], tuple[Register, Register, Mask]] = {}
         """Lanes by the identities of the two registers that hold a bit for each; with these registers."""
+        self.selections: dict[int, tuple[Register, Mask, Value, Value]] = {}
+        """Registers that are arrays, by identity; with the mask and the two values that they were selected from."""
         self.pending: list[Machine] = []
         self.reconvergence: ReconvergencePoint | None = None
         """The reconvergence point where this machine merges with CTAs that diverged."""
@@ -298,7 +300,7 @@ class Machine(MachineState):
     def intersect(mask: Mask, other_mask: Known) -> Mask:
         """The lanes in both masks."""
         other = as_mask(other_mask)
-        return other if mask is True else mask & other
+        return other if mask is True else mask if other is True else mask & other
 
     def _split_group(self, condition: Value) -> tuple[Mask, Mask]:
         """The lanes of the group that branch, and the others; CTAs that diverge are sent off first."""

@@ -17,6 +17,7 @@ from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.interpreter.values import UnknownValue, Value
+from artifact_inspector.model import SINKS
 
 StepRun = Callable[[Machine], "bool | None"]
 
@@ -42,10 +43,18 @@ def assume_swaps(
 
     for loop in find_swap_loops(code):
         for load in loop.loads:
-            steps[index[load]] = replace(steps[index[load]], starts_swap=True)
+            steps[index[load]] = replace(steps[index[load]], starts_swap=_is_only_expected(code, loop, load))
         for position, assumed in find_tests(code, loop):
             step = steps[index[position]]
             steps[step.index] = replace(step, run=run_test(assumed, step.run), assumes_swap=True)
+
+
+def _is_only_expected(code: FunctionCode, loop: SwapLoop, load: int) -> bool:
+    """Whether nothing but the swaps of a loop depends on what a load gives to it."""
+    block, blocks = code.flow.block_of[load], code.flow.loops[loop.loop].blocks
+    results, between = set(code.operands(load).results), range(load + 1, code.blocks[block].stop)
+    sinks = [position for position in code.indices(blocks) if code.instructions[position].kind in SINKS]
+    return block in blocks or (len(sinks) == 1 and not any(results & {*code.operands(at).reads} for at in between))
 
 
 def record_swap(machine: Machine, returned: str, lanes: LaneAccesses | None) -> None:

@@ -11,7 +11,6 @@ from artifact_inspector.execution.interpreter.access_counting import (
     count_async_copy,
     count_global_access,
     count_shared_access,
-    count_shared_atomic,
     l1_bypass_request_unit,
 )
 from artifact_inspector.execution.interpreter.conversions import truncate
@@ -344,20 +343,15 @@ def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: 
 
 
 def _build_atomic_shared(statement: SassStatement) -> op.StepRun:
-    size, address_reader, names = (
-        bytes_moved(statement.opcode),
-        local_address(statement),
-        _written_registers(statement),
-    )
-    is_combined = statement.has_modifier("POPC")  # lanes with the same address are combined first
-    operands = 2 if statement.has_modifier("CAS") or statement.has_modifier("CAST") else 1
+    size, address_reader = bytes_moved(statement.opcode), local_address(statement)
+    names = _written_registers(statement)
+    operands = 2 if {"CAS", "CAST"} & {*statement.modifiers} else 1
+    if statement.has_modifier("POPC"):  # lanes with the same address are combined first
+        operands = 0
     readers = _data_readers(statement, 1) if statement.has_modifier("OR") and size == 4 else []
 
     def run(machine: Machine) -> None:
-        if is_combined:
-            lanes = count_shared_access(machine, address_reader(machine), size)
-        else:
-            lanes = count_shared_atomic(machine, address_reader(machine), size, operands)
+        lanes = count_shared_access(machine, address_reader(machine), size, operands=operands)
         new_values: list[Value] = [machine.unknown_value("the result of an atomic")] * _word_count(size)
         has_single_lane = np.broadcast_to(machine.active_mask, machine.shape).sum(axis=1).max() <= 1
         if readers and lanes is not None and has_single_lane:
