@@ -126,7 +126,9 @@ def write_dataset(
     done = len(partitions) - len(pending)
     for number, result in results:
         if isinstance(result, BaseException):
-            failures.append(f"{pending[number].directories[:1] or pending[number].archive}: {_describe(result)}")
+            unknown = f"{type(result).__name__}: {str(result)[:200]}"
+            message = result.message if isinstance(result, InspectorError) else unknown
+            failures.append(f"{pending[number].directories[:1] or pending[number].archive}: {message}")
         else:
             rows.update(result.rows)
             hashes.update(result.hashes)
@@ -261,7 +263,3 @@ def _count_rows(file: Path, rows: Counter[str], hashes: set[str]) -> None:
         return
     rows.update(table["row"].to_pylist())
     hashes.update(table["hash"].to_pylist())
-
-
-def _describe(problem: BaseException) -> str:
-    return problem.message if isinstance(problem, InspectorError) else f"{type(problem).__name__}: {str(problem)[:200]}"

@@ -20,7 +20,6 @@ from artifact_inspector.diagnosis.changes import OPTIONS, Change, describe_chang
 from artifact_inspector.diagnosis.tile_axes import find_whole_extents
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model import Consequence, TritonVersion
 from artifact_inspector.vocabulary.fact import Sign
@@ -69,27 +68,19 @@ def try_changes(artifact: Artifact, worse: FactPair, kernel: str | None, directo
         compared = compare_candidates(Candidate(artifact), Candidate(entry), inspect_artifact)
         headline = compared.headline
         if headline is not None and headline.fact.direction is Sign.BETTER and compared.pair is not None:
+            right = compared.pair.right
+            intensity = None if right.principal is None else right.intensity(right.principal)
+            reuse = 0.0 if intensity is None else intensity.flop_per_byte  # of the main loop
             rank = (
                 headline.fact.key != worse.key,
                 rank_of(headline.fact),
-                *((_spilled(compared.pair.right), -_reuse(compared.pair.right)) if kind is CauseKind.SPILLS else ()),
+                *((right.resources.spill_bytes.value or 0, -reuse) if kind is CauseKind.SPILLS else ()),
             )
             better.append((rank, change, headline))
     ranked = sorted(better, key=lambda row: row[0], reverse=True)
     best = {tuple(change): (rank, change, headline) for rank, change, headline in ranked}  # of changes of one name
     for _, change, headline in sorted(best.values(), key=lambda row: row[0])[:MOST_TRIALS]:
         yield headline.as_remedy(describe_change(change))
-
-
-def _spilled(kernel: KernelFacts) -> float:
-    """Bytes per thread that spill."""
-    return kernel.resources.spill_bytes.value or 0
-
-
-def _reuse(kernel: KernelFacts) -> float:
-    """FLOP of the main loop for each byte that it loads; 0 if unknown."""
-    intensity = None if kernel.principal is None else kernel.intensity(kernel.principal)
-    return 0.0 if intensity is None else intensity.flop_per_byte
 
 
 def try_release(

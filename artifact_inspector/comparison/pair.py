@@ -45,15 +45,15 @@ class StagePair:
 
     @property
     def agree(self) -> bool | None:
-        """Whether both have the same verdict; None if unknown."""
-        if not self.compared:
-            return None
-        ours = None if self.left is None else verdict_words(self.left.region)
-        return ours == (None if self.right is None else verdict_words(self.right.region))
+        """Whether both have the same verdict; None if unknown, as where one may not have changed."""
+        regions = [None if side is None else side.region for side in (self.left, self.right)]
+        is_same = len({None if region is None else verdict_words(region) for region in regions}) == 1
+        is_known = is_same or all(region is None or region.order_changed is not None for region in regions)
+        return is_same if self.compared and is_known else None
 
 
 class VerdictChange(NamedTuple):
-    """Where a kernel's verdict first differs from its own previous stage."""
+    """Where a kernel's verdict first differs from its own previous stage, as far as the two show the same loads."""
 
     side: PairSide
     """`left` or `right`."""
@@ -326,7 +326,8 @@ def _verdict_change(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Ker
             continue
         if previous_step is not None:
             previous_verdict = verdict_words(sides[previous_step].region)
-            if previous_verdict is not None and previous_verdict != verdict:
+            is_known = side_at_step.region.order_changed is not None
+            if previous_verdict is not None and previous_verdict != verdict and is_known:
                 return VerdictChange(
                     side, step, _components(previous_step, step), previous_verdict, verdict, _lines(side_at_step)
                 )

@@ -122,9 +122,6 @@ def _is_allowed(name: str, value: object) -> bool:
     if isinstance(value, str):
         return name in _WORD_OPTIONS and _WORD_PATTERN.fullmatch(value) is not None
     if isinstance(value, list | tuple):
-        return name in _LIST_OPTIONS and len(value) < 64 and all(map(_is_list_member, value))
+        are_members = (type(x) is int or (isinstance(x, str) and bool(_WORD_PATTERN.fullmatch(x))) for x in value)
+        return name in _LIST_OPTIONS and len(value) < 64 and all(are_members)
     return value is None and name in _INTEGER_OPTIONS
-
-
-def _is_list_member(value: object) -> bool:
-    return type(value) is int or (isinstance(value, str) and _WORD_PATTERN.fullmatch(value) is not None)

@@ -131,6 +131,10 @@ class StageFacts(Facts):
             waits_by_region.setdefault(wait.region, []).append(at)
         return waits_by_region
 
+    def drains(self, region: str, least: int = 1) -> tuple[int, ...]:
+        """Lines of the waits that drain a loop; empty without a simulation if it has fewer than `least` waits."""
+        return self.work[region].in_flight.drains if len(self.waits_in(region)) >= least else ()
+
     @cached_property
     def has_matrix(self) -> bool:
         """True where any region has matrix work."""
@@ -340,7 +344,7 @@ class KernelFacts(Facts):
         if pipeline is None or pipeline.kind is None:
             return ()
         stage = next((facts for facts in reversed(self.stages.values()) if region in facts.work), None)
-        return () if stage is None else stage.work[region].in_flight.drains
+        return () if stage is None else stage.drains(region)
 
     def intensity(self, region: str) -> Intensity | None:
         """What a pass through a region loads and multiplies, by the first tensor-level stage that has it.

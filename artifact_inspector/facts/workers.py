@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts import kernel_reading
 from artifact_inspector.facts.kernel import KernelFacts, View
@@ -27,6 +24,9 @@ from artifact_inspector.files.reader import read_content
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 WORTHWHILE = 1_500_000
 """Bytes of files below which starting further processes costs more than they save."""
@@ -54,10 +54,10 @@ def find_facts(
     Args:
         cores: processes at most; one means none but this.
     """
-    sizes = {index: artifact_size(artifacts[index]) or 0 for index in indices}
     processes = 1  # elsewhere: a process that inherits nothing would take the time to import everything
     if sys.platform == "linux":
         processes = min(len(os.sched_getaffinity(0)) if cores is None else cores, len(indices))
+    sizes = {index: artifact_size(artifacts[index]) or 0 for index in indices} if processes > 1 else {}
     if processes <= 1 or sum(sizes.values()) < WORTHWHILE:
         yield from ((index, b"") for index in indices)
         return
@@ -115,6 +115,10 @@ def _run_pool(
     artifacts: Sequence[Artifact], indices: Sequence[int], view: View, disassemble: Disassemble | None, processes: int
 ) -> Iterator[tuple[int, bytes]]:
     """Texts of a pool, as they come; it ends early where a process of it is killed."""
+    import multiprocessing  # one process does without these, which take 10 ms
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     global _work
     _work = (artifacts, view, disassemble, TextCache())
     for stage in Stage:
@@ -144,6 +148,8 @@ def _start_worker() -> None:
 
 
 def _collect_results(pool: ProcessPoolExecutor, indices: Sequence[int], ahead: int) -> Iterator[tuple[int, bytes]]:
+    from concurrent.futures import FIRST_COMPLETED, wait
+
     waiting: dict[Future[bytes], int] = {}
     pending = deque(indices)
     try:

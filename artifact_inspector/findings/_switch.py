@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
-from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.records import MANIFEST
@@ -110,6 +109,8 @@ def _indivisible_values(artifact: Artifact) -> dict[str, int]:
 @lru_cache(maxsize=4)
 def _indivisible_values_by_hash(root: Path, _modified: int, _size: int) -> dict[str, dict[str, int]]:
     """The same by kernel hash: the record is read once for all kernels of a directory."""
+    from artifact_inspector.compiling.ask.manifest import read_launches  # a list needs no launches: 3 ms
+
     values: dict[str, dict[str, int]] = {}
     for row in read_launches(root):
         arguments = row.get("args")

@@ -38,11 +38,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for region in last.regions:
         if region.verdict not in ISSUED_TOGETHER or not region.is_in_program:
             continue
-        work, stage = last.work.get(region.id), _stage_of_change(kernel, region)
-        if work is not None and region.kind is RegionKind.LOOP and len(work.in_flight.drains) >= SEVERAL:
-            continue
+        stage = _stage_of_change(kernel, region)
         earlier_orders = () if stage is None else _orders_before(kernel, region.id, stage)
         if stage is None or not earlier_orders or earlier_orders[0].verdict not in IN_TURN:
+            continue
+        if region.kind is RegionKind.LOOP and len(last.drains(region.id, SEVERAL)) >= SEVERAL:
             continue
         loads = sum(located_round.loads for located_round in region.rounds)
         lines = [located_round.first_load for located_round in region.rounds if located_round.first_load is not None]

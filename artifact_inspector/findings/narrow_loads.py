@@ -19,8 +19,9 @@ with a bound that is a multiple of 16.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.load_widths import LoadWidth as AccessWidth
 from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
 from artifact_inspector.facts.kernel import KernelFacts
@@ -40,7 +41,14 @@ TILE_REASONS = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.S
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    yield from find_narrow(kernel, kernel.widths, "load")
+    if has_narrow(kernel, lambda accesses: accesses.load_widths):
+        yield from find_narrow(kernel, kernel.widths, "load")
+
+
+def has_narrow(kernel: KernelFacts, widths: Callable[[AccessCounts], Iterable[int | None]]) -> bool:
+    """Whether the last stage has an instruction that is narrow; without one, no statement became such."""
+    last = kernel.last
+    return last is not None and any(width is not None and width <= NARROW for width in widths(last.accesses))
 
 
 def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -> Iterator[Remark]:

@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import divisible
-from artifact_inspector.findings.narrow_loads import find_narrow
+from artifact_inspector.findings.narrow_loads import find_narrow, has_narrow
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    yield from find_narrow(kernel, kernel.store_widths, "store")
+    if has_narrow(kernel, lambda accesses: accesses.stores):
+        yield from find_narrow(kernel, kernel.store_widths, "store")
 
 
 RULE = Rule(

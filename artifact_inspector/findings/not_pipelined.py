@@ -24,7 +24,7 @@ from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
-from artifact_inspector.model import Backend, OrderVerdict
+from artifact_inspector.model import Backend, OrderVerdict, RegionKind
 from artifact_inspector.model.region import RegionId
 
 UNPIPELINED = frozenset({verdict for verdict in OrderVerdict if verdict.is_order_verdict}) | {
@@ -41,16 +41,18 @@ BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
-    if last is None or not any(region.verdict in UNPIPELINED for region in last.regions):
-        return
     ahead = {r.id for stage in kernel.stages.values() for r in stage.regions if r.verdict in _AHEAD}
+    loops = (r for r in (last.regions if last else ()) if r.kind is RegionKind.LOOP and r.is_in_program)
+    late = {r.id for r in loops if r.verdict in UNPIPELINED} - ahead
+    if last is None or not late:
+        return
     yield from _serial_by_hand(last, ahead)
     outer_loops, target = _around_specialised(kernel), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]
     groups: dict[tuple[bool, str, bool, int], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
         region = last.region(name)
-        if region is None or region.verdict not in UNPIPELINED or name in ahead:
+        if region is None or name not in late:
             continue
         requested, dots = pipeline.num_stages or 0, find_dots(kernel, name)[1]
         is_usual = requested == 1 and default_stages != BY_DEFAULT[Backend.CUDA] and len(dots) != 1

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.outline import ROW_LOADS
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, describe_region, find_dots
-from artifact_inspector.model import Stage
+from artifact_inspector.model import EventKind, Stage
 
 MANY = 16
 AT_ONCE = 4
@@ -35,6 +36,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None or last.stage is not Stage.PTX:
         return
+    if last.counts[EventKind.SHARED_LOAD.count_name] - last.counts.get(ROW_LOADS, 0) < MANY:
+        return  # without looking for the loads of each operand
     for region in last.regions:
         work = last.work.get(region.id)
         shapes = [] if work is None else [operand.matrix for operand in work.matrix]

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+from artifact_inspector.analysis.overlap.pipeline import RUNS_AHEAD
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.findings._switch import Switch, deeper
-from artifact_inspector.model import PipelineKind, RegionKind, Stage
+from artifact_inspector.findings._switch import deeper
+from artifact_inspector.model import EventKind, PipelineKind, Stage
 
+_COPIES = EventKind.ASYNC_COPY.count_name
 MOST_STAGES = 3
 """Stages more that are tried: where waits of two copies of a loop alternate, only the third may help."""
 
@@ -30,8 +32,10 @@ MOST_STAGES = 3
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last, target, used = kernel.last, kernel.artifact.target, kernel.resources.shared.value
     most = None if target is None else target.limits.shared_per_block
-    if last is None or not _may_drain(kernel, last):
-        return
+    at_last = {region.id: (stage, region) for stage in kernel.stages.values() for region in stage.regions}
+    ahead = [(stage, region.id) for stage, region in at_last.values() if region.verdict in RUNS_AHEAD]
+    if last is None or not any(stage.counts[_COPIES] and stage.drains(name) for stage, name in ahead):
+        return  # no loop whose copies run ahead drains: a row of a list then needs no pipelines
     for name, pipeline in kernel.pipelines.items():
         if pipeline.kind in (None, PipelineKind.REGISTERS):
             continue
@@ -61,13 +65,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
 
 
-def _may_drain(kernel: KernelFacts, last: StageFacts) -> bool:
-    """False if no wait of a loop drains; a row of a list then needs no pipelines."""
-    regions = (region for stage in kernel.stages.values() for region in stage.regions)
-    loops = {region.id for region in regions if region.kind is RegionKind.LOOP}
-    return any(name not in last.work or last.work[name].in_flight.drains for name in loops)
-
-
 def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
     """Bytes of shared memory that one stage of a loop takes at most; None if unknown."""
     facts = kernel.stages.get(Stage.TTGIR)
@@ -89,8 +86,7 @@ def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
     return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
 
 
-def _switches(kernel: KernelFacts) -> Iterator[Switch]:
-    return deeper(kernel, MOST_STAGES)
-
-
-RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=_switches)
+RULE = Rule(
+    "AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__,
+    switches=lambda kernel: deeper(kernel, MOST_STAGES),
+)  # fmt: skip

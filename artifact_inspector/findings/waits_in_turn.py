@@ -34,9 +34,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     outer_loops = {region.parent for region in last.regions if region.kind is RegionKind.LOOP}
     for region in last.regions:
         work, times = last.work.get(region.id), region.unroll_factor
-        if work is None or region.kind is not RegionKind.LOOP or len(work.in_flight.drains) < SEVERAL * times:
+        is_loop = work is not None and region.kind is RegionKind.LOOP
+        drains = last.drains(region.id, SEVERAL * times) if is_loop else ()
+        if work is None or len(drains) < SEVERAL * times:
             continue
-        drains, pipeline = work.in_flight.drains, kernel.pipelines.get(region.id)
+        pipeline = kernel.pipelines.get(region.id)
         if pipeline is not None and pipeline.kind not in (None, PipelineKind.REGISTERS):
             continue
         draining = [wait for wait in work.in_flight.waits if wait.drains]

@@ -54,7 +54,10 @@ class SizeReport:
         files = sum(entry.files for entry in health.entries) + health.other_files
         yield Text(f"{_mib(total)} in {files:,} files of {health.root}", "bold")
         ranked = sorted(groups.items(), key=lambda group: -sum(entry.bytes for entry in group[1]))
-        rows = [(*key, *_figures(entries), _age(entries, now)) for key, entries in ranked]
+        rows = [
+            (*key, f"{len(x):,}", f"{sum(y.files for y in x):,}", _mib(sum(y.bytes for y in x)), _age(x, now))
+            for key, x in ranked
+        ]
         if health.other_files:
             rows.append(("other files", "", "", f"{health.other_files:,}", _mib(health.other_bytes), ""))
         yield _table(("target", "Triton", "entries", "files", "size", "last used"), rows)
@@ -85,10 +88,6 @@ class PruneReport:
             yield _table(("entry", "reason", ""), rows)
         if self.is_dry_run and going:
             yield Text("\nNothing was removed. Add --yes to remove them.", "dim")
-
-
-def _figures(entries: Sequence[CacheEntry]) -> tuple[str, str, str]:
-    return f"{len(entries):,}", f"{sum(x.files for x in entries):,}", _mib(sum(x.bytes for x in entries))
 
 
 def _age(entries: Sequence[CacheEntry], now: float) -> str:

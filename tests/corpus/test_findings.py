@@ -464,7 +464,8 @@ def waiting(times: int, *always: bool) -> list[Finding]:
     in_flight = dataclasses.replace(last.work["loop@28"].in_flight, waits=waits)
     work = {**last.work, "loop@28": with_fields(last.work["loop@28"], in_flight=in_flight)}
     regions = tuple(dataclasses.replace(one, parent=None, unroll_factor=times) for one in last.regions)
-    stages = {**facts.stages, last.stage: with_fields(last, work=work, regions=regions)}
+    fields = {"work": work, "regions": regions, "waits": tuple(one.wait for one in waits)}
+    stages = {**facts.stages, last.stage: with_fields(last, **fields)}
     return [one for one in find_findings(with_fields(facts, stages=stages)) if one.code == "AI023"]
 
 

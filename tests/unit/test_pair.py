@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
-from artifact_inspector.comparison.fact_pair import FactPair, State
-from artifact_inspector.comparison.pair import Comparison, compare_kernels
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
+from artifact_inspector.comparison.pair import Comparison, _verdict_change, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
@@ -93,6 +94,21 @@ def test_a_compiler_that_clustered_the_loads_of_one_gpu_alone_is_named() -> None
     assert (found.left, found.right) == ("interleaved", "clustered")
     assert found.left_lines
     assert found.right_lines
+
+
+def test_an_order_that_may_not_have_changed_is_no_difference() -> None:
+    """The page of a kernel calls a change unknown where two stages do not show the same loads; so does a comparison."""
+    (region,) = (one for one in pair("3.2.0/sm_75/gemv_splitk", "3.2.0/gfx90a/gemv_splitk").regions if one.is_principal)
+    changed = next(stage for stage in region.stages if stage.agree is False)
+    assert changed.right is not None
+    assert changed.right.region.order_changed
+    unknown = changed.right._replace(region=replace(changed.right.region, order_changed=None))
+    assert replace(changed, right=unknown).agree is None
+    assert replace(changed, left=unknown, right=unknown).agree is True
+    kernel = saved("3.2.0/gfx90a/gemv_splitk").facts
+    sides = {stage.step: stage.right for stage in region.stages if stage.right is not None}
+    assert _verdict_change(PairSide.RIGHT, kernel, sides) is not None
+    assert _verdict_change(PairSide.RIGHT, kernel, {**sides, changed.step: unknown}) is None
 
 
 def test_a_loop_that_no_earlier_stage_has_is_the_work_of_the_stage_that_made_it() -> None:

@@ -283,3 +283,34 @@ def test_a_copy_belongs_to_the_matrix_operation_of_its_own_loop_if_another_one_r
     function, found = rounds(body)
     products = [i for i, operation in enumerate(function.instructions) if operation.opcode.endswith("mma")]
     assert [(r.loop, r.anchor) for r in found.rounds] == [(None, products[0]), (1, products[1])]
+
+
+def test_the_scale_of_each_unrolled_step_belongs_to_its_step() -> None:
+    """A GEMV of quantised weights with a scale for each group: both scales end in the store, each after its own sum."""
+    steps = "".join(
+        f"""
+    %a{n} = tt.load %p : {P}
+    %s{n} = tt.load %x : !tt.ptr<f32>
+    {reduction(f"%a{n}", f"%r{n}")}
+    %m{n} = arith.mulf %r{n}, %s{n} : f32"""
+        for n in (1, 2)
+    )
+    body = f"""
+    %x = tt.addptr %z, %n : !tt.ptr<f32>, i32
+    {steps}
+    %sum = arith.addf %m1, %m2 : f32
+    tt.store %x, %sum : !tt.ptr<f32>
+    """
+    assert [loads for loads, _ in shape(body)] == [["%a1", "%s1"], ["%a2", "%s2"]]
+
+
+def test_the_scale_of_a_single_sum_ends_in_the_store() -> None:
+    body = f"""
+    %a = tt.load %p : {P}
+    %x = tt.addptr %z, %n : !tt.ptr<f32>, i32
+    {reduction("%a", "%r")}
+    %s = tt.load %x : !tt.ptr<f32>
+    %m = arith.mulf %r, %s : f32
+    tt.store %x, %m : !tt.ptr<f32>
+    """
+    assert [loads for loads, _ in shape(body)] == [["%a"], ["%s"]]

@@ -145,13 +145,15 @@ class AxisAnalysis:
 
     def _solve(self, value: int) -> None:
         """Compute a value and everything that it depends on, to a fixed point over loops."""
-        order, pending = [], [(value, False)]
-        visited = set(self._solved)
+        order, pending = dict[int, None](), [(value, False)]
+        visited, has_cycle = set(self._solved), False
         while pending:
             current, ready = pending.pop()
             if ready:
-                order.append(current)
-            elif current not in visited:
+                order[current] = None
+            elif current in visited:
+                has_cycle = has_cycle or (current not in order and current not in self._solved)
+            else:
                 visited.add(current)
                 pending.append((current, True))
                 operation = self.operation(current)
@@ -164,7 +166,7 @@ class AxisAnalysis:
                 axes = self._step(current)
                 if axes is not None and axes != self._solved.get(current):
                     self._solved[current] = axes
-                    changed = True
+                    changed = has_cycle
 
     def _step(self, value: int) -> Axes | None:
         name = self.argument(value)

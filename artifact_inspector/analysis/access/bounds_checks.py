@@ -93,7 +93,7 @@ class _ControllingCompares:
                 compares |= self._compares_of(self.conditions.mask(instruction))
             elif index in self.branches:
                 compares |= self._propagate(instruction, role)
-            elif self._may_propagate(role):
+            elif self.folded if role in _FOLDING else role in _CARRYING and self.compares_by_name:
                 self._propagate(instruction, role)
         return compares - {OUT_OF_BOUNDS}
 
@@ -102,10 +102,6 @@ class _ControllingCompares:
 
     def _compares_of(self, names: Iterable[str]) -> frozenset[int]:
         return frozenset[int]().union(*(self.compares_by_name[name] for name in names if name in self.compares_by_name))
-
-    def _may_propagate(self, role: ConditionRole) -> bool:
-        """True for a role that changes the recorded compares."""
-        return self.folded if role in _FOLDING else role in _CARRYING and bool(self.compares_by_name)
 
     def _propagate(self, instruction: Instruction, role: ConditionRole) -> frozenset[int]:
         """Record and return the compares that an operation on conditions depends on."""

@@ -42,7 +42,8 @@ class FunctionCode:
         self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
         self._whole_function: dict[frozenset[EventKind], list[int]] = {}
         by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
-        for index, kind in enumerate(map(_KIND, function.instructions)):
+        self.kinds = list(map(_KIND, function.instructions))
+        for index, kind in enumerate(self.kinds):
             by_kind[kind].append(index)
         self.of_kind = dict(by_kind)
         """Instructions by kind, in text order."""

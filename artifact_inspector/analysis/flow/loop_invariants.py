@@ -60,10 +60,8 @@ class LoopInvariants:
             if definition is not None:
                 if code.flow.block_of[definition] in self._blocks:
                     inputs.append(definition)
-            elif value in self._owners and not self._is_passed_outside(self._owners[value]):
-                return None
+            elif value in self._owners:
+                owner = self._owners[value]
+                if owner < 0 or owner == self._loop_operation or code.flow.block_of[owner] in self._blocks:
+                    return None  # not of control flow around the loop, or before it
         return inputs
-
-    def _is_passed_outside(self, owner: int) -> bool:
-        """True for a value of control flow around the loop or before it."""
-        return 0 <= owner != self._loop_operation and self._code.flow.block_of[owner] not in self._blocks

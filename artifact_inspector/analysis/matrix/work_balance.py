@@ -233,7 +233,7 @@ def _is_scalar(dot: KnownMatrixWork) -> bool:
 def _explain(side: RegionMatrixWork, sides: list[RegionMatrixWork]) -> _ImbalanceCause:
     redundancies = dict.fromkeys(describe_redundancy(dot, side.instructions) for dot in side.dots)
     redundancy = "; ".join(filter(None, redundancies))
-    others = [neighbour for neighbour in sides if neighbour is not side and _same_lines(side, neighbour)]
+    others = [x for x in sides if x is not side and (not side.sources or not x.sources or side.sources & x.sources)]
     others.sort(key=lambda neighbour: len(side.sources ^ neighbour.sources))
     cause = _explain_from_region(side) or _explain_from_others(side, others)
     if cause.reason is BalanceReason.UNROLLED and redundancy:
@@ -404,11 +404,6 @@ def _describe_copies(neighbour: RegionMatrixWork, copies: int) -> str:
     unrolled = neighbour.unroll_factor > 1 or neighbour.instruction_flop > neighbour.padded_flop
     origin = "remainder of unrolling" if unrolled else "peeled"
     return f"{copies} iteration{'s' if copies > 1 else ''} of {neighbour.name} ({origin})"
-
-
-def _same_lines(side: RegionMatrixWork, neighbour: RegionMatrixWork) -> bool:
-    """True if both do work of one source line, or the lines are unknown."""
-    return not side.sources or not neighbour.sources or bool(side.sources & neighbour.sources)
 
 
 def _format_equation(side: RegionMatrixWork) -> str:

@@ -55,7 +55,7 @@ class _Schedules:
     def _find_schedule(self, loop: int, own: list[int]) -> LoopSchedule | None:
         trace = self.trace
         received = {copy for copy in trace.partition_distances if loop in trace.consumers[copy]}
-        depths = {copy: self._depth(self.flow.loop_at(copy)) for copy in received}
+        depths = {copy: sum(1 for _ in self.flow.enclosing(self.flow.loop_at(copy))) for copy in received}
         received = {copy for copy in received if depths[copy] == max(depths.values())}  # not those of outer loops
         shared = received.union(copy for copy in own if copy in trace.partition_distances)
         if loop in trace.unfollowed:
@@ -83,9 +83,6 @@ class _Schedules:
         buffers = max(len(trace.slots[copy]) for copy in here)
         note = f"its copies go round {buffers} {'buffer' if buffers == 1 else 'buffers'}"
         return LoopSchedule(verdict, range_of(ahead), in_flight, (note,), least)
-
-    def _depth(self, loop: int | None) -> int:
-        return 0 if loop is None else self.flow.loops[loop].depth
 
     def _is_prologue(self, loop: int, copy: int) -> bool:
         """True for a copy whose data a loop inside consumes, which goes on to copy into the same buffers."""

@@ -156,11 +156,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     function, flow = code.function, code.flow
     prologues = _prologues(code, stage_rounds) if pipelined else {}
     folded = {index for copies in prologues.values() for index in copies}
-    program_rounds = []
-    for program_round in stage_rounds.rounds:
-        statements = tuple(statement for statement in program_round.statements if statement.index not in folded)
-        if statements:
-            program_rounds.append(replace(program_round, statements=statements))
+    unfolded = ((r, tuple(s for s in r.statements if s.index not in folded)) for r in stage_rounds.rounds)
+    program_rounds = [replace(r, statements=statements) for r, statements in unfolded if statements]
     names = loop_names(code)
     blocks_of = group_by_key((flow.loop_of[block], code.blocks[block]) for block in flow.order)
     waiting = [r for r in program_rounds if r.loop is not None and not _computes_inside(code, r)]
@@ -171,11 +168,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
         anchored = flow.loop_at(program_round.anchor)
         if anchored != program_round.loop:
             outer_load_counts[anchored] += len(program_round.statements)
-    unassigned_loads: dict[int | None, list[LoadStatement]] = {}
-    for statement in stage_rounds.unassigned_loads:
-        unassigned_loads.setdefault(statement.loop, []).append(_statement(function, statement))
-    for statement in (statement for program_round in waiting for statement in program_round.statements):
-        unassigned_loads.setdefault(statement.loop, []).append(_statement(function, statement))
+    unassigned = (*stage_rounds.unassigned_loads, *(statement for r in waiting for statement in r.statements))
+    unassigned_loads = group_by_key((statement.loop, _statement(function, statement)) for statement in unassigned)
     program_computes = ProgramComputes(code)
     schedules = find_loop_schedules(code)
     regions = []
@@ -183,7 +177,9 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
         inside = [index for block in blocks_of.get(loop, ()) for index in range(block.start, block.stop)]
         parent = None if loop is None else flow.loops[loop].parent
         opening = -1 if loop is None else code.blocks[flow.loops[loop].header].start - 1
-        block_sets = [{flow.block_of[i] for i in x.computes or (x.anchor,)} for x in rounds_by_loop.get(loop, ())]
+        matrices = [index for index in inside if code.instructions[index].kind is EventKind.MATRIX]
+        own_rounds = rounds_by_loop.get(loop, ())
+        block_sets = [{flow.block_of[i] for i in x.computes or (x.anchor,)} for x in own_rounds]
         regions.append(
             ReferenceRegion(
                 id=STRAIGHT if loop is None else names[loop],
@@ -192,18 +188,13 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(code, loop),
                 chains=frozenset(code.chains_of(inside)),
-                rounds=tuple(
-                    _round(code, names, stage_rounds, program_round, prologues)
-                    for program_round in rounds_by_loop.get(loop, ())
-                ),
+                rounds=tuple(_round(code, names, stage_rounds, x, prologues) for x in own_rounds),
                 unassigned_loads=tuple(unassigned_loads.get(loop, ())),
                 sinks=frozenset(code.chains_of(i for i in inside if code.instructions[i].kind in SINKS)),
                 outer_load_count=outer_load_counts[loop],
                 exclusive=tuple(find_exclusive(code, loop, block_sets)),
-                has_matrix=any(code.instructions[index].kind is EventKind.MATRIX for index in inside),
-                matrix_chains=frozenset(
-                    code.chains_of(i for i in inside if code.instructions[i].kind is EventKind.MATRIX)
-                ),
+                has_matrix=bool(matrices),
+                matrix_chains=frozenset(code.chains_of(matrices)),
                 is_flattened=opening >= 0 and code.language.loop_header(code.instructions[opening]).is_flattened,
                 program_computes=program_computes,
                 schedule=None if loop is None else schedules.get(loop),

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.flow.traversal import range_of
+from artifact_inspector.analysis.flow.traversal import group_by_key, range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.analysis.order.region_facts import RoundPair
 from artifact_inspector.model import OrderVerdict, PairOrder
@@ -62,10 +62,7 @@ def compare_rounds(
         for number, item in rounds.items()
     ]
     spans.sort(key=lambda span: (span.first_compute, span.number))
-    partners: dict[int, set[int]] = {}
-    for first, second in exclusive:
-        partners.setdefault(first, set()).add(second)
-        partners.setdefault(second, set()).add(first)
+    partners = group_by_key(pair for first, second in exclusive for pair in ((first, second), (second, first)))
     neighbours = _neighbouring_spans(spans, partners)
     if not neighbours:
         return None

@@ -176,11 +176,8 @@ class _RoundSearch:
         ]
         position = self._flow.position
         # In the order of their first direct computes, then of their anchors.
-        rounds.sort(
-            key=lambda r: [
-                position[index] for index in ((r.computes or (r.anchor,))[0], r.anchor, r.statements[0].index)
-            ]
-        )
+        ends = {id(r): ((r.computes or (r.anchor,))[0], r.anchor, r.statements[0].index) for r in rounds}
+        rounds.sort(key=lambda r: [position[index] for index in ends[id(r)]])
         return StageRounds(tuple(rounds), tuple(unassigned_loads), self._reach)
 
     def _choose_anchors(self) -> set[int]:
@@ -203,7 +200,26 @@ class _RoundSearch:
                 reached = self._reached(load, sinks=True)
                 if reached:
                     self._anchor_of_load[load] = reached[0]
+        self._join_steps(without)
         return shared
+
+    def _join_steps(self, loads: list[int]) -> None:
+        """Move loads that end in one store to the rounds whose results they scale, if these are several.
+
+        Steps that the source unrolls sum up what they scale, and store it once.
+        """
+        results, loop_at = self._graph.results, self._flow.loop_at
+        anchors = {anchor for _, anchor in self._anchor_of_load.values()} & self._anchors
+        users = {anchor: self._reach.users(results[anchor]) for anchor in anchors}
+        steps: dict[int, dict[int, int]] = {}
+        for load in self._anchor_of_load.keys() & loads:
+            own = self._reach.users(results[load])
+            scaled = [x for x, after in users.items() if loop_at(x) == loop_at(load) and not after.isdisjoint(own)]
+            if len(scaled) == 1:
+                steps.setdefault(self._anchor_of_load[load][1], {})[load] = scaled[0]
+        for scaled_by in steps.values():
+            if len(set(scaled_by.values())) > 1:
+                self._anchor_of_load |= {load: (0, anchor) for load, anchor in scaled_by.items()}
 
     def _choose_integer_anchors(self, shared: set[int]) -> None:
         """Assign loads that no float or matrix operation uses to the first integer anchor of their data."""
@@ -277,14 +293,8 @@ class _RoundSearch:
         if integer_loads and self._integer_computes is not None:
             return tuple(self._integer_computes.computes_of(anchor, integer_loads))
         users: set[int] = set()
-        for is_bound in (False, True):
-            nodes = [
-                node
-                for statement in statements
-                if self._is_scalar(statement.index) is is_bound
-                for node in self._graph.results[statement.index]
-            ]
-            users.update(self._reach.users(nodes, is_bound=is_bound))
+        for load in (statement.index for statement in statements):
+            users |= self._reach.users(self._graph.results[load], is_bound=self._is_scalar(load))
         direct_computes = [compute for compute in users if self._reach.leads_to(compute, anchor, loop)]
         return tuple(sorted(direct_computes, key=self._flow.position.__getitem__))
 

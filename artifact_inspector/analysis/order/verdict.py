@@ -6,9 +6,7 @@ docs/verdicts.md has the definitions. This module implements only these.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import chain, groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -378,11 +376,12 @@ class _Judgement:
 
     def _counts(self) -> dict[str, int]:
         """Kind → instructions of that kind directly in the region."""
-        indices: Iterable[int] = self.region.residue or ()
-        if self.region.residue is None:
+        kinds, residue = self.code.kinds, self.region.residue
+        if residue is None:
             blocks = [self.code.blocks[block] for block in self.region.blocks & self.code.rank.keys()]
-            indices = chain.from_iterable(range(block.start, block.stop) for block in blocks)
-        counts = Counter(map(attrgetter("kind"), map(self.code.instructions.__getitem__, indices)))
+            counts = Counter(chain.from_iterable(kinds[block.start : block.stop] for block in blocks))
+        else:
+            counts = Counter(map(kinds.__getitem__, residue))
         return {kind.count_name: counts[kind] for kind in EventKind if counts[kind]}
 
     def _line(self) -> tuple[_Event, ...]:

@@ -12,7 +12,8 @@ from artifact_inspector.analysis.overlap.waits import iterations_left, least_dep
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, OrderVerdict, PipelineKind, Queue, Stage, TritonVersion
 
-_RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
+RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
+"""Verdicts of loops whose loads run ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class _Explanation:
         self.notes: list[str] = []
 
     def explain(self) -> Pipeline:
-        runs_ahead, properties = self.region.verdict in _RUNS_AHEAD, self.loop.source_properties
+        runs_ahead, properties = self.region.verdict in RUNS_AHEAD, self.loop.source_properties
         kind = self._kind() if runs_ahead else None
         asynchronous = kind not in (None, PipelineKind.REGISTERS)
         # The copies and waits directly in an outer loop are the prologue of the loop inside it.

@@ -39,10 +39,10 @@ def shares_served(footprints: Footprints, multiprocessors: int, resident: int) -
         footprints: what each CTA reads.
         resident: CTAs that fit on a multiprocessor at a time.
     """
-    return {
-        name: _share_served(_starts(reads), multiprocessors, multiprocessors * resident)
-        for name, reads in footprints.reads_by_tensor.items()
-    }
+    firsts = ((name, reads.start_of_cta.values()) for name, reads in footprints.reads_by_tensor.items())
+    # where each CTA starts to read: of two with one start, one reads what the other does, or a part of it
+    starts = {name: np.fromiter(islice(first, _MOST_COMPARED_CTAS), np.int64) for name, first in firsts}
+    return {name: _share_served(x, multiprocessors, multiprocessors * resident) for name, x in starts.items()}
 
 
 def shares_past_l1(footprints: Footprints, multiprocessors: int) -> dict[str, float]:
@@ -56,11 +56,6 @@ def shares_past_l1(footprints: Footprints, multiprocessors: int) -> dict[str, fl
 
 def _footprint(reads: TensorReads, cta: int) -> tuple[int | None, int | None]:
     return reads.start_of_cta.get(cta), reads.shape_of_cta.get(cta)
-
-
-def _starts(reads: TensorReads) -> NDArray[np.int64]:
-    """Where each CTA starts to read: of two with one start, one reads what the other does, or a part of it."""
-    return np.fromiter(islice(reads.start_of_cta.values(), _MOST_COMPARED_CTAS), np.int64)
 
 
 def _share_served(starts: NDArray[np.int64], multiprocessors: int, wave: int) -> float:

@@ -54,9 +54,11 @@ def map_in_processes(
                     if error is not None:
                         raise error
                     yield job_result
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in workers if not all(job.done() for job in jobs) else ():
+            finally:  # the pool's thread must end before the interpreter does, so leaving the block waits for it
+                is_stopped = not all(job.done() for job in jobs)
+                for job in jobs:
+                    job.cancel()
+                for worker in workers if is_stopped else ():
                     worker.terminate()
     except BrokenProcessPool:
         raise CacheError(

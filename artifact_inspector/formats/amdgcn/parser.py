@@ -143,6 +143,10 @@ def _parse_lines(lines: list[str], parser: _AmdgcnParser) -> None:
     parser.finish()
 
 
+_known: dict[str, tuple[str, EventKind]] = {}
+"""First words of lines of earlier functions, as in `_AmdgcnParser.opcodes`."""
+
+
 class _AmdgcnParser:
     """Processes lines that differ from all earlier ones, and keeps the parser state."""
 
@@ -233,11 +237,12 @@ class _AmdgcnParser:
                 self._end_function(self._body)
             self._body = _AmdgcnBody(name, number)
             self.append, self.location, self._in_asm = self._body.instructions.append, None, False
-            self.opcodes.clear()
+            self.opcodes.update(_known)
 
     def _end_function(self, body: _AmdgcnBody) -> None:
         self.functions.append(body.build(self._log))
         self._body = None
+        _known.update(self.opcodes)
         self.opcodes.clear()
 
     def finish(self) -> None:

@@ -55,7 +55,8 @@ def _function_lines(function: dict[str, object]) -> Iterator[str]:
         instruction = entry if isinstance(entry, dict) else {}
         guard, opcode, operands = (_string_field(instruction, key) for key in ("predicate", "opcode", "operands"))
         if opcode.startswith("LDGSTS."):
-            operands = ", ".join(sorted(_COPY_OPERAND.findall(operands), key=_copy_operand_order))
+            parts = _COPY_OPERAND.findall(operands)  # of the shared address, the global one (64 bits), the predicate
+            operands = ", ".join(sorted(parts, key=lambda x: (not x.endswith("]"), "desc[" in x or ".64" in x)))
         operands = _MISSING_COMMA.sub(r"\1, ", operands)
         statement = f"{guard} {opcode} {operands}".strip()
         yield f"        /*{address:04x}*/                   {statement} ;"
@@ -65,8 +66,3 @@ def _function_lines(function: dict[str, object]) -> Iterator[str]:
 def _string_field(record: dict[str, object], key: str) -> str:
     value = record.get(key)
     return value.replace("\n", " ") if isinstance(value, str) else ""
-
-
-def _copy_operand_order(operand: str) -> int:
-    """Position of an operand in a listing: the shared address, the global one (64 bits), the predicate."""
-    return 2 if not operand.endswith("]") else 1 if "desc[" in operand or ".64" in operand else 0

@@ -202,6 +202,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
                 chains.setdefault(instruction.line, {})[chain] = None
     patterns, colours = _highlight(lines, partial(scan, facts.stage))
     alive = count_live_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
+    levels = {line: level for work in facts.work.values() for line, level in work.in_flight.levels}
     regions = [region for region in facts.regions if region.lines[0] <= region.lines[1]]
     return FilePane(
         facts.stage.value,
@@ -213,7 +214,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
         links=tuple(links.number(chains.get(number, ())) for number in range(1, len(lines) + 1)),
         events=events_by_line(module),
         notes=_notes(facts),
-        margins=tuple(_margins({"in flight": _levels(facts), "registers": alive, **heat})),
+        margins=tuple(_margins({"in flight": levels, "registers": alive, **heat})),
         regions=tuple(CodeRegion(region.id, region.phrase, *region.lines) for region in regions),
     )
 
@@ -291,11 +292,6 @@ def _class_of(token: object) -> str:
 def _utf16_length(text: str) -> int:
     """The length in UTF-16 units, as JavaScript counts."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
-
-
-def _levels(facts: StageFacts) -> dict[int, float]:
-    """Line → loads in flight after it, on lines where the number changes."""
-    return {line: level for work in facts.work.values() for line, level in work.in_flight.levels}
 
 
 def _notes(facts: StageFacts) -> dict[int, str]:

@@ -183,11 +183,8 @@ def _describe_value(kind: type, key: Key) -> _DescribedType:
     if not description and inspect.isclass(current) and issubclass(current, str) and current is not str:
         description = "" if issubclass(current, Enum) else _first_paragraph(current)
     current = current if key.annotation is None else key.annotation
-    return _DescribedType(current | None if optional and not _is_optional(current) else current, description)
-
-
-def _is_optional(kind: Any) -> bool:
-    return type(None) in get_args(kind) and get_origin(kind) in (Union, types.UnionType)
+    is_optional = type(None) in get_args(current) and get_origin(current) in (Union, types.UnionType)
+    return _DescribedType(current | None if optional and not is_optional else current, description)
 
 
 def _attribute(kind: type, name: str) -> tuple[str, Any]:
