@@ -46,7 +46,10 @@ def match_launch(
             if matching_names is not None:
                 names = dict(zip(reversed(matchable), matching_names, strict=False))
                 loaded = _rename_parameters(replace(loaded, parameters=parameters), names)
-                note = _matching_note(names, is_ambiguous=len(matching_names) > len(matchable))
+                matches = ", ".join(f"{parameter_name} is {name}" for parameter_name, name in names.items())
+                caveat = "; numbers may be in another order: name them arg0, arg1 … to be sure"
+                note = f"this Triton version keeps no argument names; they were matched by order: {matches}"
+                note += caveat if len(matching_names) > len(matchable) else ""
                 request = replace(request, notes=(*request.notes, note))
                 break
     return loaded, resolve_launch(request, [parameter.argument for parameter in loaded.parameters], constants)
@@ -110,10 +113,3 @@ def _rename_parameters(loaded: LoadedKernel, names: Mapping[str, str]) -> Loaded
         parameters.append(parameter)
     tiles = {names.get(name, name): size for name, size in loaded.tile_bytes.items()}
     return replace(loaded, parameters=tuple(parameters), tile_bytes=tiles)
-
-
-def _matching_note(names: Mapping[str, str], *, is_ambiguous: bool) -> str:
-    """A note on how the arguments were matched."""
-    matches = ", ".join(f"{parameter_name} is {name}" for parameter_name, name in names.items())
-    caveat = "; numbers may be in another order: name them arg0, arg1 … to be sure" if is_ambiguous else ""
-    return f"this Triton version keeps no argument names; they were matched by order: {matches}{caveat}"

@@ -253,7 +253,7 @@ class _CounterTotals:
                 missing_inputs := counts.missing_inputs.get(step.index, 0)
                 | (counts.unknown_pointers.get(step.index, 0) if counts_bytes else 0)
             )
-            and ((kinds is not None and step.kind in kinds) or (is_shared and _is_shared(step)))
+            and ((kinds is not None and step.kind in kinds) or (is_shared and step.kind.startswith(_SHARED_KINDS)))
         ]
         if reasons:
             self.unknown_reasons[name] = "; ".join(dict.fromkeys(reasons[:3]))
@@ -346,8 +346,7 @@ def _is_of(kinds: tuple[str, ...]) -> Callable[[ProgramStep], bool]:
     return lambda step: step.kind in kinds
 
 
-def _is_shared(step: ProgramStep) -> bool:
-    return step.kind.startswith(("shared", "matrix")) or step.kind == "copy"
+_SHARED_KINDS = ("shared", "matrix", "copy")
 
 
 def _step_place(step: ProgramStep) -> str:

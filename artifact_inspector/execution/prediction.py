@@ -316,18 +316,13 @@ def _line_totals(lines: Sequence[LinePrediction]) -> dict[str, Any]:
         "executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines", "cache_lines_ideal",
         "local_sectors",
     )  # fmt: skip
-    return {name: _total(getattr(line, name) for line in lines) for name in names}
+    values = {name: [getattr(line, name) for line in lines] for name in names}
+    return {name: None if None in numbers else sum(numbers) for name, numbers in values.items()}
 
 
 def _split_source_place(source: str) -> tuple[str, int]:
     file, _, line = source.rpartition(":")
     return file, int(line)
-
-
-def _total(values: Iterable[int | None]) -> int | None:
-    numbers = [*values]
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
 
 
 def _out_of_bounds_report(run: SimulatedLaunch, access: OutOfBoundsAccess) -> OutOfBoundsReport:

@@ -215,7 +215,11 @@ def set_up_launch(
     if min(launch.grid) < 1:
         extents = "×".join(str(extent) for extent in launch.grid)
         raise UsageError(f"The grid {extents} is empty.", "Each dimension must be at least 1.")
-    launch = place_tensors(_with_scratch(loaded, launch))
+    launch = replace(launch, cluster_size=loaded.cluster_size)
+    if loaded.scratch_bytes:  # as Triton's launcher adds it
+        scratch = Tensor((loaded.scratch_bytes * launch.ctas,), "uint8")
+        launch = replace(launch, arguments={**launch.arguments, SCRATCH_TENSOR: scratch})
+    launch = place_tensors(launch)
     names = InputNames()
     arguments = parameter_values(loaded, launch)
     descriptors = {
@@ -248,15 +252,6 @@ def _make_memory(launch: KernelLaunch) -> GlobalMemory:
             f"The tensors span {size:.3g} bytes, which is too much to track in available memory.",
             "Use smaller tensors.",
         ) from None
-
-
-def _with_scratch(loaded: LoadedKernel, launch: KernelLaunch) -> KernelLaunch:
-    """The launch as Triton makes it: with clusters, and with scratch memory."""
-    launch = replace(launch, cluster_size=loaded.cluster_size)
-    if not loaded.scratch_bytes:
-        return launch
-    scratch = Tensor((loaded.scratch_bytes * launch.ctas,), "uint8")
-    return replace(launch, arguments={**launch.arguments, SCRATCH_TENSOR: scratch})
 
 
 def simulate_launch(
@@ -300,7 +295,7 @@ def simulate_launch(
         size = sum(tensor.bytes for tensor in setup.launch.tensors.values())
         if l2_bytes and size > l2_bytes // 2 and loaded.initial_state is None:  # the L2 model is NVIDIA's
             stream = AccessStream(setup.launch, l2_bytes)
-        memory.footprints = Footprints(setup.launch, stream)
+        memory.footprints = Footprints(setup.launch, *([] if stream is None else [stream]))
     unfinished = run_in_portions(setup, selected_ctas)
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(
@@ -320,11 +315,9 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64]) -> list[Unfinis
         portion_ctas = ctas[first : first + portion_size]
         first += len(portion_ctas)
         arrays_before, steps_before = counters.arrays, counters.spent
-        if memory.footprints is not None:
-            memory.footprints.begin_portion(int(portion_ctas[0]))
         unfinished += run_machines(setup.machine(portion_ctas))
         if memory.footprints is not None:
-            memory.footprints.end_portion(portion_ctas)
+            memory.footprints.end_portion()
         is_mostly_affine = (counters.arrays - arrays_before) * _STEPS_PER_ARRAY < counters.spent - steps_before
         most_lanes = MOST_PORTION_LANES if setup.runs_in_parallel and is_mostly_affine else 0
         portion_size = max(PORTION_LANES, most_lanes) // threads or 1

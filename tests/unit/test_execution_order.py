@@ -10,7 +10,6 @@ from saved import ROOT
 
 from artifact_inspector.execution import cta_order as cta_order_module
 from artifact_inspector.execution.cta_order import CtaOrder, ReadBox, find_cta_order
-from artifact_inspector.execution.interpreter import footprints as footprints_module
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess, Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.kernel_loader import load_kernel
@@ -68,7 +67,7 @@ def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is(
     ctas = np.arange(2)
     for row in (0, 1 << 13):
         footprints.add(FootprintAccess(0, ctas, lanes + row + (ctas * 1024)[:, None], None, True))
-    footprints.end_portion(ctas)
+    footprints.end_portion()
     order = find_cta_order(launch, footprints, {}, 2, "as given", None)
     assert (order.bytes_requested, order.distinct_bytes_read) == (2 * 2 * 2048, 2 * 3072)
     assert order.ctas[1].reads == (ReadBox("a_ptr", (0, 2), (512, 1536)),)
@@ -83,7 +82,7 @@ def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
                 0, np.arange(2), (1 << 40) + 4 * np.arange(lanes) + 3104 * np.arange(2)[:, None], None, True
             )
         )
-        footprints.end_portion(np.arange(2))
+        footprints.end_portion()
         tile = {"a_ptr": 3072}
         (wave,) = find_cta_order(launch, footprints, tile, 2, "as given", None).waves
         assert (wave.tiles_requested, wave.distinct_tiles) == (told, told)
@@ -99,7 +98,7 @@ def test_each_xcd_reads_what_its_own_ctas_need() -> None:
     for step, addresses in enumerate((base + 32 * rows, 2 * base + 32 * columns)):
         footprints.add(FootprintAccess(step, ctas, addresses[:, None], None, True))
     footprints.add(FootprintAccess(2, ctas, (3 * base + 128 * rows + 32 * columns)[:, None], None, False))
-    footprints.end_portion(ctas)
+    footprints.end_portion()
     tile_bytes = {"a_ptr": 32, "b_ptr": 32}
     one, two = (find_cta_order(launch, footprints, tile_bytes, 16, "as given", False, caches) for caches in (1, 2))
     by_hand = [32 * len({*rows[part], *(columns[part] + 9)}) for part in (ctas[::2], ctas[1::2])]
@@ -113,13 +112,8 @@ def test_each_xcd_reads_what_its_own_ctas_need() -> None:
     assert len(reads) == 2 * len(one.alternatives)
 
 
-@pytest.mark.parametrize("most_packed", [1 << 63, 1])
-def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta(
-    most_packed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta() -> None:
     """Ten CTAs read rows of two kinds in turn and in runs; each footprint is the set of sectors that it reads."""
-    monkeypatch.setattr(footprints_module, "_MOST_PACKED", most_packed)
-    monkeypatch.setattr(footprints_module, "_MERGED_ENTRIES", 4)
     base = 1 << 20
     launch = KernelLaunch((10, 1, 1), {"a_ptr": Tensor((64, 512), "fp32", pointer=base)})
     footprints = Footprints(launch)
@@ -131,13 +125,30 @@ def test_footprints_of_neighbours_that_read_alike_or_not_are_those_of_each_cta(
             addresses = base + 2048 * (3 * cta + repeat) + lanes[kind]
             footprints.add(FootprintAccess(0, np.array([cta]), addresses[None], None, True))
             expected.setdefault(cta, set()).update((addresses // 32).tolist())
-    footprints.end_portion(np.arange(10))
+    footprints.end_portion()
     reads = footprints.reads_by_tensor["a_ptr"]
     for cta, sectors in expected.items():
         shape, start = reads.shapes[reads.shape_of_cta[cta]], reads.start_of_cta[cta]
         found = {n for a, b in zip(shape.starts.tolist(), shape.stops.tolist(), strict=True) for n in range(a, b)}
         assert {n + start + base // 32 for n in found} == sectors, cta
     assert len(reads.shapes) == len({(kinds[cta], cta % 2) for cta in expected})
+
+
+def test_ctas_that_read_the_same_sectors_otherwise_have_one_footprint() -> None:
+    """One CTA reads 2 bytes per lane 16 times, at offsets that it shares with another; a third reads 64 at once."""
+    base = 1 << 20
+    footprints = Footprints(KernelLaunch((3, 1, 1), {"a_ptr": Tensor((4096,), "fp16", pointer=base)}))
+    two, shared, lanes = np.array([0, 1]), np.array([0, 2048]), base + 64 * np.arange(4)
+    for byte in range(0, 64, 2):
+        footprints.add(FootprintAccess(0, two, (lanes + byte)[None], None, True, cta_offsets=shared))
+    assert [len(portion.entries) for portion in footprints._portions.values()] == [1]
+    rows = base + 4096 + 4 * np.arange(64)
+    footprints.add(FootprintAccess(1, np.array([2]), rows[None], None, True))
+    footprints.end_portion()
+    reads = footprints.reads_by_tensor["a_ptr"]
+    assert reads.shape_of_cta == {0: 0, 1: 0, 2: 0}
+    assert reads.start_of_cta == {0: 0, 1: 64, 2: 128}
+    assert [(shape.starts.tolist(), shape.stops.tolist()) for shape in reads.shapes] == [([0], [8])]
 
 
 def test_sectors_of_every_element_size_are_those_with_a_mark() -> None:
@@ -159,8 +170,7 @@ def test_ctas_that_leave_a_tensor_for_another_in_the_same_memory_are_recorded() 
     first, second = Tensor((1024,), "fp32", pointer=1 << 20), Tensor((1024,), "fp32", pointer=(1 << 20) + 2048)
     footprints = Footprints(KernelLaunch((4, 1, 1), {"a": first, "b": second}))
     ctas, lanes = np.arange(4), np.arange(64, dtype=np.int64)[None, :] * 4
-    footprints.begin_portion(0)
     footprints.add(FootprintAccess(0, ctas, lanes + (1 << 20), None, True, cta_offsets=ctas * 1536))
-    footprints.end_portion(ctas)
+    footprints.end_portion()
     assert footprints.accesses_of_cta.tolist() == [1] * 4
     assert set(footprints.reads_by_tensor) == {"a", "b"}

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.footprints import PAIR, FootprintAccess, ImmediateRecorder
+from artifact_inspector.execution.interpreter.cta_offsets import offset_facts, share_offsets
+from artifact_inspector.execution.interpreter.footprints import PAIR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.intervals import Intervals, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -39,7 +40,7 @@ class StreamEvents(NamedTuple):
     is_read: NDArray[np.bool_]
 
 
-class AccessStream(ImmediateRecorder):
+class AccessStream(AccessRecorder):
     """Accesses of a launch to a sample of its pairs.
 
     Args:
@@ -75,10 +76,11 @@ class AccessStream(ImmediateRecorder):
         """Accesses of each CTA."""
         self._events: list[StreamEvents] = []
         self._event_count = 0
-        self._tables: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._tables: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
 
     def events(self) -> StreamEvents:
         """All recorded accesses."""
+        self._tables.clear()
         if len(self._events) != 1:
             none = np.empty(0, np.int32)
             portions = [StreamEvents(none, none, none, none, np.empty(0, bool)), *self._events]
@@ -112,6 +114,13 @@ class AccessStream(ImmediateRecorder):
         """
         if not accesses:
             return
+        ctas = accesses[0].ctas
+        if all(one.ctas is ctas and one.rows is None and (one.mask is None or len(one.mask) == 1) for one in accesses):
+            starts = self.lengths[ctas] + np.arange(len(ctas)) // rows * len(accesses)
+            for number, access in enumerate(accesses):
+                self._record(access, starts, number)
+            self.lengths[ctas[:rows]] += len(ctas) // rows * len(accesses)
+            return
         active = [_active_rows(access) for access in accesses]
         iterations = 1 + max(int(of_machine[-1]) for _, of_machine in active) // rows
         counts = np.stack([np.bincount(of_machine, minlength=iterations * rows) for _, of_machine in active])
@@ -126,8 +135,8 @@ class AccessStream(ImmediateRecorder):
             self._record(access, positions)
         self.lengths += totals
 
-    def _record(self, access: FootprintAccess, positions: NDArray[np.int64]) -> None:
-        """Record the sampled pairs of an access, with the position of each of its rows."""
+    def _record(self, access: FootprintAccess, starts: NDArray[np.int64], number: int = 0) -> None:
+        """Record the sampled pairs of an access, whose position is `number` after the start of each row."""
         for rows, samples in self._sampled_pairs(access) if access.addresses.size else ():
             if not len(rows):
                 continue
@@ -136,7 +145,7 @@ class AccessStream(ImmediateRecorder):
             self._events.append(
                 StreamEvents(
                     ctas.astype(np.int32),
-                    positions[rows].astype(np.int32),
+                    (starts[rows] + number).astype(np.int32),
                     samples.astype(np.int32),
                     np.full(count, access.step, np.int32),
                     np.full(count, access.is_read),
@@ -158,17 +167,16 @@ class AccessStream(ImmediateRecorder):
         self._events = [remaining._replace(samples=remaining.samples // 2)]
         self._event_count = len(remaining.samples)
         self.pairs, self.spacing = self.pairs[::2], self.spacing * 2
-        self._tables.clear()
 
-    def _sampled_pairs(self, access: FootprintAccess) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def _sampled_pairs(self, access: FootprintAccess) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
         """Rows of an access and the samples that they touch, as two arrays each."""
         lanes, mask = access.addresses, access.mask
         if access.cta_offsets is not None:
             active = lanes[0] if mask is None else lanes[0, mask[0]]
-            return self._samples_of_pattern(access.cta_offsets + active[0], active - active[0])
+            return self._samples_of_pattern(access.cta_offsets, active)
         if mask is None and bool((lanes - lanes[:, :1] == lanes[:1] - lanes[:1, :1]).all()):
-            bases = np.broadcast_to(lanes[:, 0], access.ctas.shape)
-            return self._samples_of_pattern(bases, lanes[0] - lanes[0, 0])
+            starts = np.broadcast_to(lanes[:, 0], access.ctas.shape)
+            return self._samples_of_pattern(share_offsets(starts), lanes[0])
         shape = (len(access.ctas), lanes.shape[1])
         pairs = np.broadcast_to(lanes, shape) // PAIR
         found = np.searchsorted(self.pairs, pairs)
@@ -180,23 +188,26 @@ class AccessStream(ImmediateRecorder):
         return [(codes // len(self.pairs), codes % len(self.pairs))]
 
     def _samples_of_pattern(
-        self, bases: NDArray[np.int64], offsets: NDArray[np.int64]
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The same for rows whose lanes have equal offsets from the row's base address."""
+        self, cta_offsets: NDArray[np.int64], lanes: NDArray[np.int64]
+    ) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """The same for lanes at each of some offsets, of which many are equal."""
+        offsets, order, firsts = offset_facts(cta_offsets).groups
+        found, bases = [], offsets + lanes[0]
         residues = bases % PAIR
-        found = []
         for residue in [int(residues[0])] if (residues == residues[0]).all() else np.unique(residues).tolist():
-            rows = np.flatnonzero(residues == residue)
-            starts, samples = self._table(offsets, residue)
-            row_starts = bases[rows] // PAIR
-            first = np.searchsorted(starts, row_starts)
-            repeats = np.searchsorted(starts, row_starts, side="right") - first
+            groups = np.flatnonzero(residues == residue)
+            starts, samples = self._table(lanes - lanes[0], residue)
+            group_starts = bases[groups] // PAIR
+            first = np.searchsorted(starts, group_starts)
+            repeats = np.searchsorted(starts, group_starts, side="right") - first
             touching = np.flatnonzero(repeats)
             owners, matches = _spread(first[touching], repeats[touching])
-            found.append((rows[touching[owners]], samples[matches]))
+            owners = groups[touching[owners]]
+            matching, places = _spread(firsts[owners], firsts[owners + 1] - firsts[owners])
+            found.append((order[places], samples[matches[matching]]))
         return found
 
-    def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Start pairs from which a pattern touches a sample, in order, and the sample of each.
 
         Offsets are bytes from the first lane; the residue is its position in its pair.
@@ -207,7 +218,7 @@ class AccessStream(ImmediateRecorder):
             pairs = sorted_distinct((offsets + residue) // PAIR)
             starts = (self.pairs[:, None] - pairs).ravel()
             order = np.argsort(starts, kind="stable")
-            table = self._tables[key] = starts[order], order // len(pairs)
+            table = self._tables[key] = starts[order], (order // len(pairs)).astype(np.int32)
         return table
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import BoolArray, IntArray
+from artifact_inspector.execution.interpreter.cta_offsets import offset_facts, share_offsets
 from artifact_inspector.execution.interpreter.intervals import Intervals, intervals_of, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -20,11 +22,7 @@ SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
 PAIR = 2 * SECTOR
 """Bytes of an aligned pair of sectors. The L2 fetches both from device memory if one is read; measured on an H200."""
-_MOST_PACKED = 1 << 63
-"""Numbers that an int64 holds."""
-_MERGED_ENTRIES = 256
-"""Accesses whose duplicates are removed at a time."""
-MOST_PENDING_SECTORS = 1 << 22
+MOST_PENDING_SECTORS = 1 << 21
 """Sectors that are stored individually before duplicates are removed."""
 
 
@@ -56,36 +54,26 @@ class FootprintAccess(NamedTuple):
         return own_rows if self.rows is None else self.rows[own_rows]
 
 
-class AccessRecorder(Protocol):
-    """Receives all accesses of a launch."""
-
-    def add(self, access: FootprintAccess) -> None:
-        """Record an access."""
-
-    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
-        """Record the accesses of many loop iterations."""
-
-    def begin_portion(self, first: int) -> None:
-        """Start a portion at a CTA; not needed if accesses are recorded at once."""
-        return
-
-    def end_portion(self, ctas: IntArray) -> None:
-        """Finish the portion of these CTAs."""
-        return
-
-    def has_written(self, ctas: IntArray) -> bool:
-        """Whether the first write of each of the CTAs is known."""
-
-
-class ImmediateRecorder(AccessRecorder):
-    """Records each access of each CTA at once, so that portions and first writes do not matter."""
+class AccessRecorder:
+    """Receives all accesses of a launch; by default each at once, so that portions and first writes do not matter."""
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
         self.add_iterations([access], access.machine_rows)
 
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations.
+
+        Args:
+            accesses: one per instruction; its rows are ordered by iteration, then by CTA.
+            rows: CTAs of one iteration.
+        """
+
+    def end_portion(self) -> None:
+        """Finish a portion of CTAs."""
+
     def has_written(self, ctas: IntArray) -> bool:
-        """Always True."""
+        """Whether the first write of each of the CTAs is known."""
         return True
 
 
@@ -111,12 +99,13 @@ class _TensorPortion:
         self.sector_count = (stop - 1 - reads.base_address) // SECTOR + 1
         self.patterns: list[Intervals] = []
         self.pattern_numbers: dict[Any, int] = {}
-        self.shape_numbers: dict[bytes, int] = {}
+        self.shape_numbers: dict[Any, tuple[int, int]] = {}
         self.clear()
 
     def clear(self) -> None:
         """Start the next portion of CTAs."""
-        self.entries: list[tuple[IntArray, IntArray, int]] = []
+        self.entries: dict[tuple[int, int], tuple[IntArray, IntArray, set[tuple[int, int]]]] = {}
+        """CTAs, their offsets, and what they read there: first sectors and patterns. By the identities of the two."""
         self.sector_codes: list[IntArray] = []
         self.count = 0
 
@@ -136,55 +125,52 @@ class _TensorPortion:
             self.patterns.append(runs)
         return number
 
-    def add_offset_ctas(self, rows: IntArray, first_addresses: IntArray, offsets: IntArray) -> None:
-        """Add CTAs whose lanes have the same offsets from each CTA's first address."""
-        first_addresses = first_addresses - self.reads.base_address
-        for within in sorted_distinct(first_addresses % SECTOR).tolist():
-            in_class = first_addresses % SECTOR == within
-            self.entries.append(
-                (rows[in_class], first_addresses[in_class] // SECTOR, self.pattern_number(offsets, within))
-            )
+    def add_offset_ctas(self, ctas: IntArray, cta_offsets: IntArray, lanes: IntArray) -> None:
+        """Add CTAs whose lanes have the same addresses but for an offset."""
+        parts, lanes = [(ctas, cta_offsets)], lanes - self.reads.base_address
+        if offset_facts(cta_offsets).bits % SECTOR:
+            residues = (cta_offsets + lanes[0]) % SECTOR
+            classes = [residues == within for within in sorted_distinct(residues)]
+            parts = [(ctas[in_class], cta_offsets[in_class]) for in_class in classes]
+        for own_ctas, offsets in parts:
+            sector, within = divmod(int(lanes[0] + offsets[0]), SECTOR)
+            entry = self.entries.setdefault((id(own_ctas), id(offsets)), (own_ctas, offsets, set()))
+            entry[2].add((sector, self.pattern_number(lanes - lanes[0], within)))
 
-    def add_lanes(self, rows: IntArray, addresses: IntArray) -> None:
+    def add_lanes(self, ctas: IntArray, addresses: IntArray) -> None:
         """Add individual lanes of CTAs, flat."""
         self.sector_codes.append(
-            sorted_distinct(rows * self.sector_count + (addresses - self.reads.base_address) // SECTOR)
+            sorted_distinct(ctas * self.sector_count + (addresses - self.reads.base_address) // SECTOR)
         )
         self.count += len(self.sector_codes[-1])
         if self.count > MOST_PENDING_SECTORS:
             self.sector_codes = [sorted_distinct(np.concatenate(self.sector_codes))]
             self.count = 0
 
-    def finish(self, ctas: IntArray) -> None:
+    def finish(self) -> None:
         """Record what each CTA of the portion has read."""
+        rows: list[tuple[IntArray, IntArray, IntArray]] = []
+        for ctas, cta_offsets, reads in self.entries.values():
+            first = min(sector for sector, _ in reads)
+            runs = Intervals.union([self.patterns[pattern].at(np.array([sector - first])) for sector, pattern in reads])
+            kind = np.full(len(ctas), self._interval_pattern(runs))
+            rows.append(((cta_offsets - cta_offsets[0]) // SECTOR + first, kind, ctas))
         if self.sector_codes:
             codes, self.sector_codes = np.concatenate(self.sector_codes), []
             codes, first = sorted_distinct(codes), 0
             while first < len(codes):
-                row = int(codes[first]) // self.sector_count
-                last = int(np.searchsorted(codes, (row + 1) * self.sector_count))
-                sectors, first = codes[first:last] - row * self.sector_count, last
+                cta = codes[first : first + 1] // self.sector_count
+                last = int(np.searchsorted(codes, (cta[0] + 1) * self.sector_count))
+                sectors, first = codes[first:last] - cta * self.sector_count, last
                 runs, base = intervals_of(sectors), sectors[:1]
-                pattern = self._interval_pattern(Intervals(runs.starts - base, runs.stops - base))
-                self.entries.append((np.array([row]), base, pattern))
-        if not self.entries:
-            return
-        cta_rows, kinds, bases = self._distinct_entries(len(ctas))
-        rows, firsts = np.unique(cta_rows, return_index=True)
-        self._record_ctas(ctas[rows], firsts, bases, kinds)
-
-    def _distinct_entries(self, ctas: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Rows, kinds and bases of the entries in this order, each once; the entries are dropped."""
-        kind_count, pending, distinct, self.entries = len(self.patterns), self.entries, list[IntArray](), []
-        if ctas * kind_count * self.sector_count >= _MOST_PACKED:
-            tables = [np.stack([rows, np.full(len(rows), kind), base]) for rows, base, kind in pending]
-            return tuple(np.unique(np.concatenate(tables, axis=1), axis=1))
-        while pending:  # one number for all three takes a third of the memory
-            part, pending = pending[:_MERGED_ENTRIES], pending[_MERGED_ENTRIES:]
-            packed = [(rows * kind_count + kind) * self.sector_count + base for rows, base, kind in part]
-            distinct.append(sorted_distinct(np.concatenate(packed)))
-        rows_and_kinds, bases = np.divmod(sorted_distinct(np.concatenate(distinct)), self.sector_count)
-        return *np.divmod(rows_and_kinds, kind_count), bases
+                rows.append((base, np.array([self._interval_pattern(runs.at(-base))]), cta))
+        if rows:
+            table = np.concatenate([np.stack(part) for part in rows], axis=1)
+            table = table[:, np.lexsort(table)]
+            is_new = np.append(True, (table[:, 1:] != table[:, :-1]).any(axis=0))
+            bases, kinds, ctas = table[:, is_new]
+            own_ctas, firsts = np.unique(ctas, return_index=True)
+            self._record_ctas(own_ctas, firsts, bases, kinds)
 
     def _record_ctas(self, ctas: IntArray, firsts: IntArray, bases: IntArray, kinds: IntArray) -> None:
         """Record the patterns of CTAs, in order; neighbours with equal ones share the number of their footprint.
@@ -207,33 +193,40 @@ class _TensorPortion:
             self._shape_number(offsets[first : first + count], kinds[first : first + count])
             for first, count in zip(firsts[leaders].tolist(), counts[leaders].tolist(), strict=True)
         ]
-        shapes = np.repeat(numbers, np.diff(leaders, append=len(ctas)))
+        shapes, lowest = np.repeat(numbers, np.diff(leaders, append=len(ctas)), axis=0).T
         self.reads.shape_of_cta.update(zip(ctas.tolist(), shapes.tolist(), strict=True))
-        self.reads.start_of_cta.update(zip(ctas.tolist(), starts.tolist(), strict=True))
+        self.reads.start_of_cta.update(zip(ctas.tolist(), (starts + lowest).tolist(), strict=True))
 
-    def _shape_number(self, offsets: IntArray, kinds: IntArray) -> int:
-        key = offsets.tobytes() + kinds.tobytes()
-        number = self.shape_numbers.get(key)
-        if number is None:
+    def _shape_number(self, offsets: IntArray, kinds: IntArray) -> tuple[int, int]:
+        """The number of the footprint of some patterns, which other patterns may share, and its first sector."""
+        key = _digest(offsets, kinds)
+        if key not in self.shape_numbers:
             runs = Intervals.union(
                 [self.patterns[kind].at(offsets[kinds == kind]) for kind in sorted_distinct(kinds).tolist()]
             )
-            number = self.shape_numbers[key] = len(self.reads.shapes)
-            self.reads.shapes.append(runs)
-        return number
+            shape = runs.at(-runs.starts[:1])
+            number, _ = self.shape_numbers.setdefault((_digest(*shape),), (len(self.reads.shapes), 0))
+            if number == len(self.reads.shapes):
+                self.reads.shapes.append(shape)
+            self.shape_numbers[key] = number, int(runs.starts[0])
+        return self.shape_numbers[key]
 
 
-class Footprints:
+def _digest(*arrays: IntArray) -> bytes:
+    """A short key of some arrays, which may be as large as a tensor."""
+    return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=16).digest()
+
+
+class Footprints(AccessRecorder):
     """What the CTAs of a launch read, collected portion by portion.
 
     Args:
         launch: with an address for every tensor.
-        recorder: receives all accesses too.
+        recorders: receive all accesses too.
     """
 
-    def __init__(self, launch: KernelLaunch, recorder: AccessRecorder | None = None) -> None:
-        self._recorder = recorder
-        self._first = 0
+    def __init__(self, launch: KernelLaunch, *recorders: AccessRecorder) -> None:
+        self._recorders = recorders
         self._portions: dict[str, _TensorPortion] = {}
         self.reads_by_tensor: dict[str, TensorReads] = {}
         """Tensor → what CTAs read of it."""
@@ -244,16 +237,6 @@ class Footprints:
         """CTA → its lowest written address in that tensor."""
         self.accesses_of_cta = np.zeros(launch.ctas, np.int64)
         """CTA → its accesses, one for each instruction and iteration."""
-
-    def begin_portion(self, first: int) -> None:
-        """Start a portion at a CTA."""
-        self._first = first
-
-    def add(self, access: FootprintAccess) -> None:
-        """Record an access."""
-        if self._recorder is not None:
-            self._recorder.add(access)
-        self._add(access)
 
     def _add(self, access: FootprintAccess) -> None:
         if not access.addresses.size:
@@ -290,30 +273,25 @@ class Footprints:
         lanes, starts = access.addresses, access.cta_offsets
         assert starts is not None
         lanes = lanes[0] if access.mask is None else lanes[access.mask]
-        first = int(lanes[0] + starts[0])
+        first, facts = int(lanes[0] + starts[0]), offset_facts(starts)
         for tensor_index, (name, tensor) in enumerate(self._tensors):
             start = tensor.pointer or 0
             if not start <= first < start + tensor.bytes:
                 continue
-            if starts.min() + lanes.min() < start or starts.max() + lanes.max() >= start + tensor.bytes:
+            if facts.low + lanes.min() < start or facts.high + lanes.max() >= start + tensor.bytes:
                 # two tensors of the same memory
                 self._add_lanes(access._replace(addresses=lanes + starts[:, None], mask=None, cta_offsets=None))
             elif access.is_read:
                 portion = self._portion(name, start, start + tensor.bytes)
-                portion.add_offset_ctas(access.ctas - self._first, starts + lanes[0], lanes - lanes[0])
+                portion.add_offset_ctas(access.ctas, starts, lanes)
             else:
                 self._mark_writes(tensor_index, access.ctas, (starts + lanes.min())[:, None], None)
             return
 
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
-        """Record the accesses of many loop iterations.
-
-        Args:
-            accesses: one per instruction; its rows are ordered by iteration, then by CTA.
-            rows: CTAs of one iteration.
-        """
-        if self._recorder is not None:
-            self._recorder.add_iterations(accesses, rows)
+        """Record the accesses of many loop iterations."""
+        for recorder in self._recorders:
+            recorder.add_iterations(accesses, rows)
         for access in accesses:
             self._add(access)
 
@@ -330,21 +308,18 @@ class Footprints:
 
     def _mark_reads(self, name: str, start: int, stop: int, ctas: IntArray, addresses: Any, inside: Any) -> None:
         portion = self._portion(name, start, stop)
-        cta_rows, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
+        lanes = addresses[0] if inside is None else addresses[0, inside[0]]
         cta_offsets = addresses[:, :1] - addresses[:1, :1]
         if (
             len(lanes)
             and (inside is None or (inside == inside[:1]).all())
             and (addresses - cta_offsets == addresses[:1]).all()
         ):
-            portion.add_offset_ctas(
-                cta_rows, np.broadcast_to(lanes[0] + cta_offsets[:, 0], cta_rows.shape), lanes - lanes[0]
-            )
+            portion.add_offset_ctas(ctas, share_offsets(np.broadcast_to(cta_offsets[:, 0], ctas.shape)), lanes)
         elif inside is None:
-            portion.add_lanes(cta_rows.repeat(addresses.shape[1]), addresses.ravel())
+            portion.add_lanes(ctas.repeat(addresses.shape[1]), addresses.ravel())
         else:
-            rows = np.broadcast_to(cta_rows[:, None], addresses.shape)
-            portion.add_lanes(rows[inside], addresses[inside])
+            portion.add_lanes(np.broadcast_to(ctas[:, None], addresses.shape)[inside], addresses[inside])
 
     def _mark_writes(self, tensor_index: int, ctas: IntArray, addresses: Any, inside: Any) -> None:
         written_addresses = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
@@ -359,8 +334,8 @@ class Footprints:
         self.lowest_addresses[ctas[is_first_write]] = np.iinfo(np.int64).max
         np.minimum.at(self.lowest_addresses, ctas[is_lower], lowest[is_lower])  # iterations of a loop repeat a CTA
 
-    def end_portion(self, ctas: IntArray) -> None:
-        """Finish the portion of these CTAs."""
+    def end_portion(self) -> None:
+        """Finish a portion of CTAs."""
         for portion in self._portions.values():
-            portion.finish(ctas)
+            portion.finish()
             portion.clear()

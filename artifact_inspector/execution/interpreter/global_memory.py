@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
+from artifact_inspector.execution.interpreter.cta_offsets import offset_facts
 from artifact_inspector.execution.interpreter.footprints import PAIR, SECTOR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.intervals import (
     Intervals,
@@ -35,8 +36,10 @@ _BLOCK_GRANULES = 1 << 20
 """Granules that are counted at a time: they fit a CPU cache."""
 _PARTLY_WRITTEN = (0,)
 """Key of the sectors that were written in part, among counts by unit and marks."""
-MOST_PENDING_INTERVALS = 1 << 20
-"""Pending intervals before they are merged and marked."""
+MOST_PENDING_LANES = 1 << 17
+"""Pending lanes before they are merged and marked: neighbours, which are the most, are marked as one run."""
+MOST_MARKED_INTERVALS = 1 << 20
+"""Intervals that are marked at a time."""
 _FEWEST_SHIFTS = 16
 """Shifts of a run from which on it is marked as a whole."""
 _LONG_INTERVAL = 64
@@ -73,8 +76,8 @@ class TensorMemory:
         self.written_marks = np.zeros(size, np.uint8)
         self.update_marks: NDArray[np.uint8] | None = None
         """1 for every granule that atomics updated; None if there are none."""
-        self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Intervals, IntArray]]]] = {}
-        """Accesses of CTAs that differ by an offset, not yet marked: intervals and the offsets."""
+        self._pending: dict[tuple[int, int, int], tuple[NDArray[np.uint8], IntArray, list[IntArray]]] = {}
+        """Accesses of CTAs that differ by an offset, not yet marked, by granules of a lane: marks, offsets, lanes."""
         self._pending_count = 0
         self._counted: dict[tuple[int, ...], tuple[int, int]] = {}
         """Arrays of marks → bytes and sectors that they mark; empty once one has changed."""
@@ -111,27 +114,30 @@ class TensorMemory:
 
     def touch_offsets(self, marks: NDArray[np.uint8], lanes: IntArray, cta_offsets: IntArray, size: int) -> None:
         """Mark the bytes of lanes at each of some offsets."""
-        granules_per_lane = max(1, size // self.granule_bytes)
-        intervals = intervals_of((lanes + (cta_offsets[0] - self.base)) // self.granule_bytes, granules_per_lane)
-        shifts = sorted_distinct((cta_offsets - cta_offsets[0]) // self.granule_bytes)
-        if _mark_evenly(marks, intervals, shifts):
-            return
-        pending = self._pending.setdefault(id(marks), (marks, []))[1]
-        pending.append((intervals, shifts))
-        self._pending_count += len(shifts) * len(intervals.starts)
-        if self._pending_count > MOST_PENDING_INTERVALS:
+        key = id(marks), id(cta_offsets), max(1, size // self.granule_bytes)
+        self._pending.setdefault(key, (marks, cta_offsets, []))[2].append(lanes)
+        self._pending_count += len(lanes)
+        if self._pending_count > MOST_PENDING_LANES:
             self.mark_pending()
 
     def mark_pending(self) -> None:
         """Mark what is pending."""
         if self._pending:
             self._counted.clear()
-        for marks, pending in self._pending.values():
-            intervals = Intervals.union([part_intervals.at(shifts) for part_intervals, shifts in pending])
-            is_long = intervals.stops - intervals.starts >= _LONG_INTERVAL
-            for start, stop in zip(intervals.starts[is_long].tolist(), intervals.stops[is_long].tolist(), strict=True):
-                marks[start:stop] = 1
-            marks[expand_intervals(Intervals(intervals.starts[~is_long], intervals.stops[~is_long]))] = 1
+        for (_, _, granules_per_lane), (marks, cta_offsets, lanes) in self._pending.items():
+            first_lanes = np.concatenate(lanes) + (cta_offsets[0] - self.base)
+            intervals = intervals_of(first_lanes // self.granule_bytes, granules_per_lane)
+            shifts = sorted_distinct((offset_facts(cta_offsets).groups[0] - cta_offsets[0]) // self.granule_bytes)
+            if _mark_evenly(marks, intervals, shifts):
+                continue
+            step = max(1, MOST_MARKED_INTERVALS // len(shifts))
+            for first in range(0, len(intervals.starts), step):
+                part = Intervals(intervals.starts[first : first + step], intervals.stops[first : first + step])
+                part = part.at(shifts).merged()
+                is_long = part.stops - part.starts >= _LONG_INTERVAL
+                for start, stop in zip(part.starts[is_long].tolist(), part.stops[is_long].tolist(), strict=True):
+                    marks[start:stop] = 1
+                marks[expand_intervals(Intervals(part.starts[~is_long], part.stops[~is_long]))] = 1
         self._pending, self._pending_count = {}, 0
 
     @property
@@ -161,7 +167,9 @@ class TensorMemory:
                 touched_granules = int(np.count_nonzero(block.view(bool)))
                 if touched_granules:
                     touched += touched_granules
-                    units += _count_marked_groups(block, unit // self.granule_bytes)
+                    words = block.view(_WORD_OF_SIZE.get(unit // self.granule_bytes, np.uint64))
+                    step = len(words) * unit // self.granule_bytes // len(block)
+                    units += int(np.count_nonzero(np.bitwise_or.reduce([words[at::step] for at in range(step)])))
             self._counted[key] = min(touched * self.granule_bytes, self.tensor.bytes), units
         return self._counted[key]
 
@@ -185,16 +193,6 @@ class TensorMemory:
             partly_written += int(np.count_nonzero(is_partly_written))
         self._counted[_PARTLY_WRITTEN] = partly_written * SECTOR, partly_written
         return partly_written
-
-
-def _count_marked_groups(marks: NDArray[np.uint8], size: int) -> int:
-    """The number of groups of `size` neighbours with a mark; words of 8 neighbours are compared at once."""
-    words = marks.view(_WORD_OF_SIZE.get(size, np.uint64))
-    words_per_group = len(words) * size // len(marks)
-    merged = words[::words_per_group]
-    for at in range(1, words_per_group):
-        merged = merged | words[at::words_per_group]
-    return int(np.count_nonzero(merged))
 
 
 _WORD_OF_SIZE: Mapping[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
@@ -320,14 +318,12 @@ class GlobalMemory:
         Returns:
             False, with nothing recorded, if they are not all in one tensor or are misaligned.
         """
-        low, high = int(lanes.min() + cta_offsets.min()), int(lanes.max() + cta_offsets.max())
-        region = self.region_of(low)
-        if region is None or high + size > region.stop:
+        facts = offset_facts(cta_offsets)
+        region = self.region_of(int(lanes.min()) + facts.low)
+        if region is None or int(lanes.max()) + facts.high + size > region.stop:
             return False
         alignment = max(size, region.granule_bytes)
-        if ((lanes - region.base + cta_offsets[0]) % alignment).any() or (
-            (cta_offsets - cta_offsets[0]) % alignment
-        ).any():
+        if facts.bits % alignment or ((lanes - region.base + cta_offsets[0]) % alignment).any():
             return False
         touch = partial(region.touch_offsets, lanes=lanes, cta_offsets=cta_offsets, size=size)
         self._record_touch(region, touch, is_write, updates)

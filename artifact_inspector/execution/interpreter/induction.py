@@ -179,7 +179,10 @@ class IterationHypothesis:
                 proven = self._count_proven(speculative, initial_state)
                 if proven >= min(FEWEST_ITERATIONS, self.count) or not self.mispredicted or not allows_rerun:
                     break
-                self._make_irregular(speculative)
+                self.irregular.update(dict.fromkeys(self.mispredicted))  # they start with the ends of the iterations
+                for name in self.mispredicted:
+                    self.predicted.pop(name, None)
+                self._chain_irregular(speculative)
         else:
             return 0
         if proven < self.count:
@@ -188,13 +191,6 @@ class IterationHypothesis:
             return 0
         self._commit(speculative, journal, initial_state)
         return proven
-
-    def _make_irregular(self, trial: _SpeculativeMachine) -> None:
-        """Treat mispredicted registers as irregular: start iterations with the end values of earlier ones."""
-        self.irregular.update(dict.fromkeys(self.mispredicted))
-        for name in self.mispredicted:
-            self.predicted.pop(name, None)
-        self._chain_irregular(trial)
 
     def _chain_irregular(self, trial: _SpeculativeMachine) -> bool:
         """Start each iteration with the irregular registers of the one before it; True if nothing changed."""

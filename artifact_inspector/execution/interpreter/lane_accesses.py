@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import AffineValue
+from artifact_inspector.execution.interpreter.cta_offsets import offset_facts, share_offsets
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     BoolArray,
@@ -57,9 +58,12 @@ class LaneAccesses(NamedTuple):
         """One representative for CTAs whose addresses are equal modulo `modulus` bytes: they cost the same."""
         if self.cta_offsets is None:
             return [self]
+        classes = offset_facts(self.cta_offsets).classes
+        if modulus not in classes:
+            classes[modulus] = find_offset_classes(self.cta_offsets[None], modulus)
         return [
             LaneAccesses(self.addresses + self.cta_offsets[cta], self.mask, multiplicity)
-            for cta, multiplicity in find_offset_classes(self.cta_offsets[None], modulus)
+            for cta, multiplicity in classes[modulus]
         ]
 
     @property
@@ -100,8 +104,8 @@ def _offset_accesses(
     address: AffineValue, active_lanes: BoolArray | None, participating_ctas: BoolArray | None
 ) -> LaneAccesses:
     row_mask = None if active_lanes is None else np.broadcast_to(active_lanes, address.lanes.shape)
-    cta_offsets = address.rows[:, 0] if participating_ctas is None else address.rows[participating_ctas, 0]
-    return LaneAccesses(address.lanes, row_mask, 1, cta_offsets, participating_ctas)
+    starts = address.rows[:, 0] if participating_ctas is None else address.rows[participating_ctas, 0]
+    return LaneAccesses(address.lanes + starts[0], row_mask, 1, share_offsets(starts), participating_ctas)
 
 
 def find_lane_sets(machine: Machine, address: Value, mask: Mask) -> list[LaneAccesses]:

@@ -317,7 +317,9 @@ class Machine(MachineState):
                 kept_rows = np.flatnonzero((outcomes == distinct_outcomes[0]) | (outcomes == 0))
                 branching, mask = select_mask_rows(branching, kept_rows), select_mask_rows(mask, kept_rows)
                 staying = invert_mask(branching) & mask
-                self._keep_ctas(kept_rows)
+                group_index = self.groups.index(self.group)
+                self._adopt(self.fork(kept_rows))
+                self._select_group(group_index)
         if not has_lanes(staying):
             return self.group.mask, False
         return (branching, staying) if has_lanes(branching) else (False, self.group.mask)
@@ -349,12 +351,6 @@ class Machine(MachineState):
         if self.reconvergence is not None:
             self.reconvergence.missing_count += 1
         self.pending.append(machine)
-
-    def _keep_ctas(self, rows: IntArray) -> None:
-        """Drop all but some of the CTAs."""
-        group_index = self.groups.index(self.group)
-        self._adopt(self.fork(rows))
-        self._select_group(group_index)
 
     def _select_group(self, index: int) -> None:
         """Select the group that runs, and drop the others that have no lanes."""
@@ -480,7 +476,7 @@ def arrive_at_reconvergence(machine: Machine, *, has_reconverged: bool) -> list[
             point.arrived.append(machine)
         if point.missing_count:
             return []
-        continuing = point.arrived
+        continuing, point.arrived = point.arrived, []  # a cycle would keep their registers
         words = [arrived.local_memory.lane_words.keys() for arrived in continuing]
         if len(continuing) > 1 and all(keys == words[0] for keys in words):
             continuing = [machine.merge_machines(continuing)]

@@ -81,16 +81,10 @@ def _word_count(size: int) -> int:
     return max(size // 4, 1)
 
 
-def _data_operand(statement: SassStatement) -> SassOperand | None:
-    """The register that is stored: the last operand that is not an address."""
-    data_operands = [o for o in statement.operands if o.kind in (SassOperandKind.REGISTER, SassOperandKind.NUMBER)]
-    return data_operands[-1] if data_operands else None
-
-
 def _data_readers(statement: SassStatement, count: int) -> list[op.Reader]:
-    """Readers of the words that are stored."""
-    operand = _data_operand(statement)
-    return [] if operand is None else [op.word_reader(operand, word_offset=n) for n in range(count)]
+    """Readers of the words that are stored: the last operand that is not an address."""
+    operands = [o for o in statement.operands if o.kind in (SassOperandKind.REGISTER, SassOperandKind.NUMBER)]
+    return [op.word_reader(operand, word_offset=n) for operand in operands[-1:] for n in range(count)]
 
 
 _SIGNED_WIDTHS = {"S8": 8, "S16": 16}
@@ -304,7 +298,10 @@ def _build_matrix_access(statement: SassStatement) -> op.StepRun:
             store_shared(machine, None, 16, [])
         else:
             for lane_parts, reader in zip(matrix_lanes, readers, strict=False):
-                _store_matrix_word(machine, lane_parts, reader(machine))
+                value, size = reader(machine), 4 // len(lane_parts)
+                for half, lane_part in enumerate(lane_parts):
+                    part = value if size == 4 else apply(lambda v, by=16 * half: v >> by & 0xFFFF, value)
+                    store_shared(machine, lane_part, size, [part])
 
     return run
 
@@ -334,12 +331,6 @@ def _load_matrix_word(machine: Machine, lane_parts: list[LaneAccesses]) -> Value
         return unknown_shared_value(machine)
     low, *high_words = [load_shared(machine, lane_part, 4 // len(lane_parts), 1)[0] for lane_part in lane_parts]
     return apply(lambda a, b: a | b << 16, low, high_words[0]) if high_words else low
-
-
-def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: Value) -> None:
-    for half, lane_part in enumerate(lane_parts):
-        part_value = value if len(lane_parts) == 1 else apply(lambda v, by=16 * half: v >> by & 0xFFFF, value)
-        store_shared(machine, lane_part, 4 // len(lane_parts), [part_value])
 
 
 def _build_atomic_shared(statement: SassStatement) -> op.StepRun:

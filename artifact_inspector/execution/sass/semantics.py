@@ -99,7 +99,10 @@ def read_program(
         constants: constant banks from the binary.
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
-    section, arch = _functions_in_section(module, kernel), arch_number(module)
+    functions, arch = module.functions, arch_number(module)
+    at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
+    called = takewhile(lambda function: function.name.startswith("$"), functions[at + 1 :])  # in its section
+    section = (functions[at], *called)
     instructions = [instruction for function in section for instruction in function.instructions]
     targets = _branch_targets(section)
     jumps = [at for at, instruction in enumerate(instructions) if instruction.opcode.startswith(_INDIRECT)]
@@ -125,13 +128,6 @@ def read_program(
     )
     has_unknown_way = not blocks or any(jump not in targets for jump in jumps)
     return program if has_unknown_way else with_counting(program, instructions, blocks)
-
-
-def _functions_in_section(module: Module, kernel: str) -> tuple[Function, ...]:
-    """A kernel and the functions after it in its section of the file, which it calls."""
-    functions = module.functions
-    at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
-    return (functions[at], *takewhile(lambda function: function.name.startswith("$"), functions[at + 1 :]))
 
 
 def _branch_targets(section: Sequence[Function]) -> dict[int, int]:
@@ -181,7 +177,7 @@ def _decode_step(
         run,
         guard=guard,
         guard_is_negated=statement.is_guard_negated,
-        is_uniform=_is_uniform(statement),
+        is_uniform=base in _UNIFORM_MEMORY or (base.startswith("U") and base not in MEMORY and base not in COPIES),
         runs_unguarded=base in _UNGUARDED and not (base == "EXIT" and guard is not None),
         lane_flop=_lane_flop(statement, matrix),
         matrix_types=None if matrix is None else (matrix.operands[0], matrix.types.partition("→")[2]),
@@ -193,10 +189,7 @@ def _decode_step(
     )
 
 
-def _is_uniform(statement: SassStatement) -> bool:
-    if not statement.base.startswith("U") or statement.base in MEMORY or statement.base in COPIES:
-        return statement.base in ("S2UR", "CS2UR", "ULDC", "LDCU")
-    return True
+_UNIFORM_MEMORY = ("S2UR", "CS2UR", "ULDC", "LDCU")
 
 
 def _build_run(statement: SassStatement, instruction: Instruction, target: int | None) -> tuple[StepRun, bool]:

@@ -249,13 +249,6 @@ class _TimeModel:
             sample, self.gpu_model, self.resident_limit, self.frame_bytes, self.shared_bytes, self.traffic
         ).find()
 
-    def _at_its_clock(self, sample: LaunchSample, costs: CtaCosts) -> tuple[_TimeModel, float]:
-        """The model at the clock that matrix products leave, and this clock in MHz."""
-        score, terms, _ = score_launch(sample, costs, self.controls, self.gpu_model, self.resident_limit)
-        megahertz = launch_clock(self.gpu_model, sample, terms, score)
-        gpu_model = at_clock(self.gpu_model, megahertz)
-        return (self if gpu_model is self.gpu_model else replace(self, gpu_model=gpu_model)), megahertz
-
     def estimate(self, accesses: NDArray[np.int64]) -> tuple[LaunchTime | None, tuple[LineStall, ...]]:
         ctas = None
         if accesses.min() < accesses.max():
@@ -264,7 +257,10 @@ class _TimeModel:
         sample, costs = self._sample(ctas)
         if sample.unfinished or costs.unknown_rates or not sample.trace:
             return None, ()
-        model, megahertz = self._at_its_clock(sample, costs)
+        score, terms, _ = score_launch(sample, costs, self.controls, self.gpu_model, self.resident_limit)
+        megahertz = launch_clock(self.gpu_model, sample, terms, score)  # which matrix products leave
+        gpu_model = at_clock(self.gpu_model, megahertz)
+        model = self if gpu_model is self.gpu_model else replace(self, gpu_model=gpu_model)
         costs = costs if model is self else model._costs(sample)
         return model._time_of(sample, costs, megahertz, None if ctas is None else accesses)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess, ImmediateRecorder
+from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.interpreter.values import InputNames
@@ -84,7 +84,7 @@ class _AccessPattern(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalTraffic(ImmediateRecorder):
+class GlobalTraffic(AccessRecorder):
     """Global memory costs of the sampled CTAs, per step."""
 
     regions: tuple[TensorMemory, ...]
