@@ -73,8 +73,6 @@ def _build_read_lane(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> o
         mask, machine.active_mask, machine.undecided_lanes = machine.active_mask, machine.group.mask, None
         if isinstance(lane, UnknownValue):
             write(machine, UnknownValue(0, FULL, lane.missing_inputs))
-        elif isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray):
-            write(machine, UnknownValue(0, FULL, value.missing_inputs))
         else:
             read_first = partial(machine.first_of_warps, mask=mask)
             moved = move_lanes(partial(read_lane, machine, as_word(lane)) if lane_readers else read_first, value)

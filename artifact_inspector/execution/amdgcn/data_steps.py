@@ -33,10 +33,8 @@ def with_counting(
     program: DecodedProgram, instructions: Sequence[Instruction], blocks: Sequence[BlockRange]
 ) -> DecodedProgram:
     """A program and the same without what decides nothing; only itself with swaps, pairs or unknown paths."""
-    if len(program.steps) != len(instructions) or any(step.assumes_swap for step in program.steps):
-        return program
-    actions = [*map(_action_of, instructions, program.steps)]
-    if {Action.CALL, Action.SET_PC} & {*actions}:
+    actions, swaps = [*map(_action_of, instructions, program.steps)], any(step.assumes_swap for step in program.steps)
+    if swaps or len(program.steps) != len(instructions) or {Action.CALL, Action.SET_PC} & {*actions}:
         return program
     loads = {at for at, action in enumerate(actions) if action is Action.LOAD_SHARED}
     for keeps_shared in (False, True):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -186,8 +186,8 @@ def _build_multiply_wide(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
     def run(machine: Machine) -> None:
         a, b = (apply(lambda v: truncate(v, 32, is_signed=meaning.is_signed), reader(machine)) for reader in readers)
-        full_sum = apply(_multiply_add_64, a, b, addend_reader(machine))
-        op.write_sum_halves(machine, names, apply(_multiply_add_64, a, b, addend_low_reader(machine)), full_sum)
+        total = apply(_multiply_add_64, a, b, addend_reader(machine))
+        op.write_sum_halves(machine, names, total, lambda: apply(_multiply_add_64, a, b, addend_low_reader(machine)))
         if has_carry_out:
             missing_inputs = machine.unknown_value("the carry of a 64-bit product").missing_inputs
             op.write_mask(machine, statement.operands[1].names, UnknownValue(False, True, missing_inputs))
@@ -378,19 +378,13 @@ def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op
         return _operation(lambda a, b, c: (a << (b & 31)) + c, 3)(statement, meaning)
     value, count, addend = statement.operands[1:4]
     count_reader, names = op.word_reader(count), statement.operands[0].names
-    pairs = [(reader(value), reader(addend)) for reader in (op.word_reader, op.wide_reader)]
+    words, numbers = ([reader(value), count_reader, reader(addend)] for reader in (op.word_reader, op.wide_reader))
+
+    def add(machine: Machine, readers: Sequence[op.Reader]) -> Value:
+        return apply(lambda v, by, c: wrap_int64((v << (by & 7)) + c), *(reader(machine) for reader in readers))
 
     def run(machine: Machine) -> None:
-        lower, full_sum = (
-            apply(
-                lambda v, c, by: _multiply_add_64(v << (by & 7), 1, c),
-                value_reader(machine),
-                addend_reader(machine),
-                count_reader(machine),
-            )
-            for value_reader, addend_reader in pairs
-        )
-        op.write_sum_halves(machine, names, lower, full_sum)
+        op.write_sum_halves(machine, names, add(machine, numbers), lambda: add(machine, words))
 
     return op.under_exec(run)
 

@@ -89,6 +89,11 @@ _SAVE_EXEC_OPERATIONS: Mapping[str, _Logic] = {
 }  # fmt: skip
 
 
+def _collapse(word: Value) -> Value:
+    """One number for an array of equal ones."""
+    return int(word.flat[0]) if isinstance(word, np.ndarray) and (word == word.flat[0]).all() else word
+
+
 def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.StepRun:
     function = LOGICAL[meaning.action]
     names, sets_scc, is_wide = statement.operands[0].names, op.is_scalar(statement), meaning.bits == 64
@@ -98,8 +103,11 @@ def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op.Ste
         half_readers = [[op.word_reader(operand, half) for operand in sources] for half in range(2)]
 
     def run(machine: Machine) -> None:
-        results = [function(readers[0](machine), readers[-1](machine)) for readers in half_readers]
-        if is_wide:
+        pairs = [(readers[0](machine), readers[-1](machine)) for readers in half_readers]
+        results = [function(*pairs[0])]
+        if is_wide:  # a mask: its halves, and its CTAs, are often the same
+            is_repeated = pairs[1][0] is pairs[0][0] and pairs[1][1] is pairs[0][1]
+            results = [*map(_collapse, (results[0], results[0] if is_repeated else function(*pairs[1])))]
             op.write_all(machine, names, results)
         else:
             write(machine, results[0])

@@ -320,9 +320,7 @@ def word_writer(statement: AmdgcnStatement) -> Callable[[Machine, Value], None]:
 def result_writer(statement: AmdgcnStatement, bits: int) -> Callable[[Machine, Value], None]:
     """Writer of 32 or 64 bits of the first operand."""
     names = statement.operands[0].names
-    return (
-        word_writer(statement) if bits != 64 else lambda machine, value: write_sum_halves(machine, names, value, value)
-    )
+    return word_writer(statement) if bits != 64 else lambda machine, value: write_sum_halves(machine, names, value)
 
 
 def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -> None:
@@ -331,16 +329,19 @@ def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -
         machine.write_register(name, value)
 
 
-def write_sum_halves(machine: Machine, names: tuple[str, ...], lower: Value, full_sum: Value) -> None:
-    """Write a sum to two registers; the lower half is known if the lower halves of the addends are."""
-    write_all(machine, names, (apply(lambda v: v & FULL, lower), apply(lambda v: (v >> 32) & FULL, full_sum)))
+def write_sum_halves(
+    machine: Machine, names: tuple[str, ...], total: Value, add_lower: Callable[[], Value] | None = None
+) -> None:
+    """Write a number to two registers; the lower half of a sum may be known although the sum is not."""
+    lower = add_lower() if add_lower is not None and isinstance(total, UnknownValue) else total
+    write_all(machine, names, (apply(lambda v: v & FULL, lower), apply(lambda v: (v >> 32) & FULL, total)))
 
 
 def is_nonzero(*values: Value) -> Value:
     """Whether any of the registers is nonzero; known as soon as one known bit is set."""
     has_known_bit: Mask = False
     has_unknown_bit: Mask = False
-    for value in values:
+    for value in values[:1] if values[0] is values[-1] else values:
         unknown_bits = unknown_bits_of(value)
         known_bits = as_plain_array(data_of(value)) & ~unknown_bits if isinstance(value, UnknownValue) else value != 0
         has_known_bit = has_known_bit | as_mask(known_bits)

@@ -19,7 +19,7 @@ from artifact_inspector.execution.amdgcn.cross_lane import LANES
 from artifact_inspector.execution.amdgcn.data_steps import with_counting
 from artifact_inspector.execution.amdgcn.integer import INTEGER
 from artifact_inspector.execution.amdgcn.lane_spills import move_spilled_lanes
-from artifact_inspector.execution.amdgcn.logic import LOGIC
+from artifact_inspector.execution.amdgcn.logic import LOGIC, LOGICAL
 from artifact_inspector.execution.amdgcn.memory import MEMORY
 from artifact_inspector.execution.amdgcn.operands import (
     RunBuilder,
@@ -164,6 +164,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
     statement = parse_statement(instruction.text)
     run, is_supported = _build_run(statement, instruction, target)
     meaning = semantics_of(statement.base)
+    is_mask = meaning is not None and meaning.action in LOGICAL and meaning.bits == 64
     return ProgramStep(
         at,
         at,
@@ -172,7 +173,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, t
         instruction.line,
         run,
         lane_flop=_lane_flop(statement, instruction, module, wave),
-        accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS,
+        accepts_affine=meaning is not None and meaning.action in _AFFINE_ACTIONS and not is_mask,
         kind=_step_kind(statement, instruction),
         is_supported=is_supported,
         location=instruction.location,

@@ -109,10 +109,7 @@ def _offset_accesses(
 
 
 def find_lane_sets(machine: Machine, address: Value, mask: Mask) -> list[LaneAccesses]:
-    """The same for each set of lanes that CTAs have in a mask: those CTAs differ by an offset. None if they are many.
-
-    A load at the edges of tiles of `grouped_gemm` on gfx942 takes 3 ms for 16.
-    """
+    """The same for each set of lanes that CTAs have in a mask: these differ by an offset. None if there are many."""
     is_sole = machine.undecided_lanes is None and machine.memory.observer is None and machine.memory.values is None
     has_no_result = is_sole and (machine.step.only_counts or machine.step.kind == "global_store")
     if not has_no_result or not isinstance(address, AffineValue) or isinstance(mask, bool) or _split_mask(mask):

@@ -41,7 +41,7 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
         >>> sorted(find_unneeded_results([BlockRange(0, 3, ())], [copy, load, add]))
         [1, 2]
     """
-    needed_at: list[dict[str, set[str]]] = [{} for _ in blocks]
+    needed_at: list[dict[str, frozenset[str]]] = [{} for _ in blocks]
     predecessors: list[list[int]] = [[] for _ in blocks]
     for number, block in enumerate(blocks):
         for successor in block.successors:
@@ -52,10 +52,10 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
     while pending:
         number = pending.pop()
         block = blocks[number]
-        needed: dict[str, set[str]] = {}  # name → guards of the lanes in which it is needed
+        needed: dict[str, frozenset[str]] = {}  # name → guards of the lanes in which it is needed
         for successor in block.successors:
             for name, conditions in needed_at[successor].items():
-                needed.setdefault(name, set()).update(conditions)
+                needed[name] = needed.get(name, _NOWHERE) | conditions
         unneeded[number].clear()
         for at in range(block.stop - 1, block.start - 1, -1):
             if _add_needs(uses[at], needed, guards):
@@ -66,22 +66,26 @@ def find_unneeded_results(blocks: Sequence[BlockRange], uses: Sequence[StepUse])
     return frozenset().union(*unneeded)
 
 
-def _add_needs(use: StepUse, needed: dict[str, set[str]], guards: set[str]) -> bool:
+_NOWHERE = frozenset[str]()
+
+
+def _add_needs(use: StepUse, needed: dict[str, frozenset[str]], guards: set[str]) -> bool:
     """Change what is needed after an instruction to what is needed before it; whether its results are not."""
     is_unneeded = use.is_optional and needed.keys().isdisjoint(use.results)
     if not is_unneeded:
-        changed = [
-            form for guard in guards.intersection((*use.results, *use.guard_sources)) for form in (guard, f"!{guard}")
-        ]
-        sources = {guard: use.guard_sources.get(guard, ("",)) for guard in changed}
-        for name, conditions in needed.items() if sources else ():
-            needed[name] = {previous for guard in conditions for previous in sources.get(guard, (guard,))}
+        if changed := guards.intersection((*use.results, *use.guard_sources)):
+            sources = {form: use.guard_sources.get(form, ("",)) for guard in changed for form in (guard, f"!{guard}")}
+            renamed = {
+                conditions: frozenset().union(*(sources.get(guard, (guard,)) for guard in conditions))
+                for conditions in {*needed.values()}  # few are different
+            }
+            needed.update({name: renamed[conditions] for name, conditions in needed.items()})
         for name in use.results if use.overwrites else ():
-            others = needed.pop(name, set()) - {use.guard}
+            others = needed.pop(name, _NOWHERE) - {use.guard}
             if use.guard and others and name not in use.unguarded_results:
                 needed[name] = others
         for name in use.reads:
-            needed.setdefault(name, set()).add(use.guard)
+            needed[name] = needed.get(name, _NOWHERE) | {use.guard}
     for name in use.always_reads:
-        needed.setdefault(name, set()).add("" if name == use.guard.lstrip("!") else use.guard)
+        needed[name] = needed.get(name, _NOWHERE) | {"" if name == use.guard.lstrip("!") else use.guard}
     return is_unneeded

@@ -151,8 +151,8 @@ def apply_to_bits(function: Callable[..., Known], /, *values: Value) -> Value:
 
 
 def join_words(low: Value, high: Value) -> Value:
-    """A 64-bit number from two registers; arrays are signed, as int64."""
-    return apply(lambda a, b: a | ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)
+    """A 64-bit number from two registers; arrays are signed, as int64. A sum is cheaper than a union of bits."""
+    return apply(lambda a, b: a + ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)
 
 
 def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:
