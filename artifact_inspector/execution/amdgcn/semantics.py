@@ -77,15 +77,14 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     instructions, wave = move_spilled_lanes(function.instructions), beginning.wavefront_size
     index = {}
     for position, instruction in enumerate(instructions):
-        previous_line = instructions[position - 1].line if position else None
-        is_second_half = instruction.line == previous_line and instruction.opcode.startswith("v_dual_")
+        has_same_line = position > 0 and instruction.line == instructions[position - 1].line
         index[position] = len(steps)
         step = _decode_step(len(steps), instruction, module, wave, None)
         if instruction is not function.instructions[position]:
             is_read = instruction.opcode.startswith("v_readlane")
             run = under_exec(partial(_run_for_group, step.run)) if is_read else step.run
             step = replace(step, opcode=instruction.opcode, text=function.instructions[position].text, run=run)
-        if is_second_half:
+        if has_same_line and instruction.opcode.startswith("v_dual_"):
             steps[-1] = _pair_dual_issue(steps[-1], step)
         else:
             steps.append(step)
