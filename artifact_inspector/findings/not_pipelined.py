@@ -42,8 +42,8 @@ BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     ahead = {r.id for stage in kernel.stages.values() for r in stage.regions if r.verdict in _AHEAD}
-    loops = (r for r in (last.regions if last else ()) if r.kind is RegionKind.LOOP and r.is_in_program)
-    late = {r.id for r in loops if r.verdict in UNPIPELINED} - ahead
+    of_program = (r for r in (last.regions if last else ()) if r.kind is RegionKind.LOOP and r.is_in_program)
+    late = {r.id for r in of_program if r.verdict in UNPIPELINED} - ahead
     if last is None or not late:
         return
     yield from _serial_by_hand(last, ahead)
