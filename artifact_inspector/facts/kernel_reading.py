@@ -228,9 +228,8 @@ class KernelReading(KernelFiles):
     @property
     def _first_and_last(self) -> tuple[tuple[str, StageAccesses, StageAccesses], ...]:
         """The functions of the program at the first stage that has loads, and at the last."""
-        ttir, ttgir = (self._accessed_at(self.present(Stage.TTIR)), self._accessed_at(self.present(Stage.TTGIR)))
-        last = self._accessed_at(self.lowered) or {}
-        first = (ttgir if ttir is None else ttir) or {}
+        ttir, last = self._accessed_at(self.present(Stage.TTIR)), self._accessed_at(self.lowered) or {}
+        first = (self._accessed_at(self.present(Stage.TTGIR)) if ttir is None else ttir) or {}
         return tuple((name, accesses, last[name]) for name, accesses in first.items() if name in last)
 
     def _accessed_at(self, stage: StageReading | None) -> Mapping[str, StageAccesses] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.access.bounds_checks import BoundsCheck
@@ -24,8 +24,7 @@ Located = TypeVar("Located", MemoryAccess, BoundsCheck)
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceRegions:
+class ReferenceRegions(NamedTuple):
     """The regions of the program, from the first stage that has them."""
 
     by_function: Mapping[str, tuple[ReferenceRegion, ...]]
@@ -33,8 +32,7 @@ class ReferenceRegions:
     """True for the stage that they were read from."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedFunction:
+class OrderedFunction(NamedTuple):
     """One function of a stage, with its regions where the stage has them."""
 
     code: FunctionCode
@@ -45,8 +43,7 @@ class OrderedFunction:
     regions: tuple[Region, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedStage:
+class OrderedStage(NamedTuple):
     """A stage whose regions are located, with their verdicts."""
 
     functions: tuple[OrderedFunction, ...]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MAX_THREADS_PER_BLOCK = 1024
 """Threads per block on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 
 
-@dataclass(frozen=True, slots=True)
-class Multiprocessor:
+class Multiprocessor(NamedTuple):
     """Resources of one SM or compute unit, with their allocation units."""
 
     warps: int
@@ -57,8 +57,7 @@ class Limits:
     """Source of the numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caches:
+class Caches(NamedTuple):
     """Granularity of memory transfers and accesses."""
 
     line: int
@@ -122,8 +121,7 @@ class Product:
     """L2 caches of `l2_mib` each: one for each XCD. XCDs get CTAs in turn, which reuse data only within their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """The data of one architecture."""
 
     product_names: tuple[str, ...]

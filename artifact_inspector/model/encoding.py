@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.model.string_enum import StringEnum
 
@@ -27,8 +27,7 @@ class LayoutKind(StringEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
+class Encoding(NamedTuple):
     """One layout attribute; absent lists and numbers are None."""
 
     name: str

@@ -7,13 +7,12 @@ variable named after the limit changes it: `ARTIFACT_INSPECTOR_MOST_FRAMES=1000`
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 
 
-@dataclass(frozen=True, slots=True)
-class InputLimit:
+class InputLimit(NamedTuple):
     """One limit."""
 
     name: str

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from artifact_inspector.model.limits import DIGITS
 
@@ -56,8 +57,7 @@ class SourceText:
         return SourcePosition(self, line, len(text) - len(text.lstrip()) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
+class SourcePosition(NamedTuple):
     """A position in a text; line and column are 1-based."""
 
     source: SourceText

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
@@ -20,8 +20,7 @@ REARRANGING_ROLES = frozenset({AxisRole.EXPAND, AxisRole.RESHAPE, AxisRole.TRANS
 """Operations that keep the elements but add, remove or reorder axes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(NamedTuple):
     """Proven properties of a value, one number per axis. A scalar has one axis."""
 
     contiguity: tuple[int, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
@@ -12,8 +12,7 @@ MAX_LOOP_DEPTH = 64
 """Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """A natural loop: all blocks that reach its latches without passing through the header."""
 
     header: int
@@ -25,8 +24,7 @@ class Loop:
     """1 for an outermost loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlFlow:
+class ControlFlow(NamedTuple):
     """Loops and execution order of one function."""
 
     order: tuple[int, ...]

@@ -46,8 +46,7 @@ class KnownMatrixWork:
         return WARPS_PER_WARPGROUP if self.op.issuer == Issuer.WARPGROUP else 1
 
 
-@dataclass(frozen=True, slots=True)
-class RegionMatrixWork:
+class RegionMatrixWork(NamedTuple):
     """A region at both stages."""
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
@@ -213,7 +213,7 @@ def _without_some_dots(
         (BalanceReason.SCALAR, scalar, "became multiply-adds"),
         (BalanceReason.REMOVED, removed, "has no instruction"),
     ):
-        reduced = replace(side, dots=tuple(dot for dot in side.dots if dot not in missing_dots))
+        reduced = side._replace(dots=tuple(dot for dot in side.dots if dot not in missing_dots))
         if not missing_dots or (not reduced.dots and reduced.instructions):
             continue
         dot_lines = ", ".join(dict.fromkeys(source for dot in missing_dots for source in dot.sources))

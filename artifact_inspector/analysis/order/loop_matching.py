@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import LOCATED_KINDS, FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain, without_column
@@ -38,8 +38,7 @@ def match_loops(
     return _LoopMatcher(code, loops, nested).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopSignature:
+class _LoopSignature(NamedTuple):
     """Locations that identify a program loop at a stage. Equal for copies of a helper inlined twice."""
 
     closing: Chain | None

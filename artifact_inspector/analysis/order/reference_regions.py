@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
@@ -68,8 +69,7 @@ class ReferenceCompute:
     """Integer work: at later stages its computes are integer operations."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceRound:
+class ReferenceRound(NamedTuple):
     """A round, in terms that later stages can match."""
 
     statements: tuple[LoadStatement, ...]
@@ -107,8 +107,7 @@ class ProgramComputes:
         return self._flow.encloses(loop, self._flow.loop_at(index))
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceRegion:
+class ReferenceRegion(NamedTuple):
     """A loop, or the straight-line code, of the program as written."""
 
     id: str
@@ -157,7 +156,7 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     prologues = _prologues(code, stage_rounds) if pipelined else {}
     folded = {index for copies in prologues.values() for index in copies}
     unfolded = ((r, tuple(s for s in r.statements if s.index not in folded)) for r in stage_rounds.rounds)
-    program_rounds = [replace(r, statements=statements) for r, statements in unfolded if statements]
+    program_rounds = [r._replace(statements=statements) for r, statements in unfolded if statements]
     names = loop_names(code)
     blocks_of = group_by_key((flow.loop_of[block], code.blocks[block]) for block in flow.order)
     waiting = [r for r in program_rounds if r.loop is not None and not _computes_inside(code, r)]

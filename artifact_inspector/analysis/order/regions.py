@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
@@ -188,7 +188,7 @@ def find_regions(
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
         if region is not None and loop_shares.get(loop) is _LoopShare.NOTHING:
-            region = replace(region, rounds=(), unassigned_loads=())
+            region = region._replace(rounds=(), unassigned_loads=())
         parent = homes.get(natural.header, STRAIGHT) if natural.parent is None else names[natural.parent]
         regions.append(
             Region(

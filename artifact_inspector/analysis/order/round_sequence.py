@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.traversal import group_by_key, range_of
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
@@ -15,8 +15,7 @@ from artifact_inspector.analysis.order.region_facts import RoundPair
 from artifact_inspector.model import OrderVerdict, PairOrder
 
 
-@dataclass(frozen=True, slots=True)
-class RoundSequence:
+class RoundSequence(NamedTuple):
     """The result of comparing neighbouring rounds."""
 
     verdict: OrderVerdict = OrderVerdict.UNKNOWN

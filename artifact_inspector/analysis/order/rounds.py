@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
@@ -36,8 +37,7 @@ class ProgramLoad:
     """The argument that its address is computed from."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRound:
+class ProgramRound(NamedTuple):
     """Load statements with the same first anchor, and the computes that are the first to use their data."""
 
     loop: int | None

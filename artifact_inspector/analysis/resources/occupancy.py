@@ -11,7 +11,7 @@ the workgroup processor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
@@ -138,8 +138,8 @@ def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_r
 
 def _doubled(multiprocessor: Multiprocessor) -> Multiprocessor:
     """Two compute units as one workgroup processor."""
-    return replace(
-        multiprocessor, warps=2 * multiprocessor.warps, blocks=2 * multiprocessor.blocks,
+    return multiprocessor._replace(
+        warps=2 * multiprocessor.warps, blocks=2 * multiprocessor.blocks,
         barriers=multiprocessor.barriers and 2 * multiprocessor.barriers, partitions=2 * multiprocessor.partitions,
         shared=2 * multiprocessor.shared,
     )  # fmt: skip

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,8 +22,7 @@ Move = tuple[int, ...]
 """Distance that a bit moves along each axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The elements of a tensor that the registers, lanes and warps of a block hold."""
 
     shape: tuple[int, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.shared.register_layouts import Layout, extent_along, read_layout
@@ -36,8 +36,7 @@ _TENSORMAP = 128
 """Bytes of a tensor map, which is built in shared memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchRules:
+class ScratchRules(NamedTuple):
     """Parameters of the sizes besides the types."""
 
     release: Release | None
@@ -222,7 +221,7 @@ def _conversion_bytes_of_reduction(layout: Layout, axis: int, bits: list[int], r
         free = [bit for bit, basis in enumerate(lanes) if not basis]
         for lane, warp in zip(free if len(free) >= len(far) else range(len(lanes)), far, strict=False):
             lanes[lane], warps[warp] = warps[warp], lanes[lane]
-        target = replace(current_layout, lane=tuple(lanes), warp=tuple(warps))
+        target = current_layout._replace(lane=tuple(lanes), warp=tuple(warps))
         accessed = ((width, swizzled_elements(current_layout, target, width, *rules.accesses(width))) for width in bits)
         max_bytes = max(max_bytes, sum(elements * width // 8 for width, elements in accessed))
         current_layout = _reduced_in_warp(target, axis)
@@ -243,8 +242,8 @@ def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
 
     register = dict.fromkeys(moved(basis, 0) for basis in layout.register)
     register.pop(0, None)
-    return replace(
-        layout, shape=shape, register=tuple(register), lane=tuple(moved(basis, 0) for basis in layout.lane),
+    return layout._replace(
+        shape=shape, register=tuple(register), lane=tuple(moved(basis, 0) for basis in layout.lane),
         warp=tuple(moved(b, 1 << far.index(b) if b in far else 0) for b in layout.warp),
     )  # fmt: skip
 
