@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from artifact_inspector.api.remedies import find_release
 from artifact_inspector.comparison.corpus import compare_candidates
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.compiling.ask.compile import recompile_texts
+from artifact_inspector.compiling.ask.environments import own_triton_version
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.cause import CauseKind
@@ -33,12 +33,9 @@ _MOST_SENTENCES = 3
 
 def can_recompile(entry: Artifact) -> bool:
     """Whether the installed Triton compiled the entry from a TTIR that the cache has."""
-    try:
-        installed = version("triton")
-    except PackageNotFoundError:
-        return False
-    recorded = entry.triton_version
-    return "ttir" in entry.files and not entry.is_gluon and recorded is not None and recorded.may_match(installed)
+    installed, recorded = own_triton_version(), entry.triton_version
+    is_installed = installed is not None and recorded is not None and recorded.may_match(installed)
+    return "ttir" in entry.files and not entry.is_gluon and is_installed
 
 
 def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Path) -> list[Artifact | None]:
@@ -51,7 +48,7 @@ def recompile_options(entry: Artifact, changes: Sequence[Change], directory: Pat
         UsageError: the kernel has no TTIR, or its target is unknown.
         CompileError: Triton is not usable.
     """
-    release, interpreter = find_release(entry.triton_version, version("triton"))
+    release, interpreter = find_release(entry.triton_version, own_triton_version() or "")
     subject = subject_of_entry(entry, release)
     texts = [(subject.saved_ttir or "", {**subject.request["options"], **change}) for change in changes]
     directory.mkdir(parents=True, exist_ok=True)

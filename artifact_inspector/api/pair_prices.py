@@ -151,8 +151,7 @@ def predict_pair(
     are_alike = old.sample.launch.grid == new.sample.launch.grid and all(one.kind is not WorkKind.LOADS for one in work)
     costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
     timed = [None if problem or not has_overlap else model.launch_time for model in models]
-    shares = [None if time is None else time.overlap(model.sample) for time, model in zip(timed, models, strict=True)]
-    overlaps = [None if share is None else round(share, 3) for share in shares]
+    overlaps = [x if x is None else x.overlap(model.sample) for x, model in zip(timed, models, strict=True)]
     rooflines = [None if is_one_gpu else roofline_share(*one) for one in zip(models, times, strict=True)]
     price = PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],

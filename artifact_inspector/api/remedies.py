@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.compile import Recompilation, recompile_texts
-from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
+from artifact_inspector.compiling.ask.environments import find_interpreter, own_triton_version, parse_triton
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.errors import InspectorError
@@ -50,11 +48,7 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
     suggestions = [pair for pair in suggestions if pair[1].kind is not SwitchKind.PADDING]
     if not suggestions:
         return paddings, ()
-    try:
-        triton_version = installed("triton")
-    except PackageNotFoundError:
-        triton_version = ""
-    triton_version, interpreter = find_release(kernel.artifact.triton_version, triton_version)
+    triton_version, interpreter = find_release(kernel.artifact.triton_version, own_triton_version() or "")
     subject = subject_of_entry(kernel.artifact, triton_version)
     options = dict(subject.request["options"])
     saved = subject.saved_ttir or ""

@@ -122,6 +122,7 @@ def _compare(
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.cli._sides import compare_sides
     from artifact_inspector.report.console import write_lines
+    from artifact_inspector.report.line_limit import is_brief
 
     disassemble = make_disassembler((*sides.left, *sides.right), code.nvdisasm, sass=code.sass)
     has_single_side = sides.is_named and min(len(sides.left), len(sides.right)) == 1
@@ -132,25 +133,25 @@ def _compare(
     if "time" in gates and not is_single_pair:
         raise UsageError("--fail-on time compares two kernels.", "Use regress --prices for times of two caches.")
     pair = corpus.changes[0].pair if is_single_pair else None
+    pass_text, responsible_pass = attribute_passes(pair, pair.facts) if passes and pair is not None else ([], "")
     if svg is None:
         if pair is not None:
             price = _predict(pair, roots, launch, disassemble, sides.products)
             corpus = replace(corpus, changes=(corpus.changes[0].with_price(price),))
-        _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=gates)
-    pass_lines, responsible_pass = attribute_passes(pair, pair.facts) if passes and pair is not None else ([], "")
+        _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=gates, passes=pass_text)
     if svg is not None:
         from artifact_inspector.cli._pictures import draw_pair, write_svg
 
         write_svg(svg[1], draw_pair(pair, responsible_pass))
-    if pass_lines:
+    if pass_text and not (svg is None and is_brief()):
         # a picture on standard output must be the only thing there
-        write_lines("\n" + "\n".join(pass_lines) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
+        write_lines("\n" + "\n".join(pass_text) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
     if html is not None:
         from artifact_inspector.cli._pages import local_sources, write_page
         from artifact_inspector.report.html import corpus_page
 
         page = corpus_page(
-            corpus, gates, local_sources(sources), disassemble, passes=pass_lines, is_single=is_single_pair
+            corpus, gates, local_sources(sources), disassemble, passes=pass_text, is_single=is_single_pair
         )
         write_page(html, page)
     return bool(corpus.failures(gates)) if gates else not corpus.is_same
@@ -210,7 +211,7 @@ def attribute_passes(pair: Comparison, facts: Sequence[FactPair]) -> tuple[list[
 
 
 def _print_comparison(
-    corpus: Corpus, format: str, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
+    corpus: Corpus, format: str, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...], passes: Sequence[str]
 ) -> None:
     from artifact_inspector.comparison.corpus import Degree
     from artifact_inspector.report.console import write
@@ -234,4 +235,4 @@ def _print_comparison(
         print_report(CorpusReport(corpus, gates))
     else:
         is_identical = corpus.changes[0].degree is Degree.IDENTICAL
-        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical, change=change))
+        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical, change=change, passes=passes))

@@ -190,15 +190,21 @@ def _explain(
 
     Steps that do not end in time are named.
     """
+    from artifact_inspector.api.remedies import find_release
     from artifact_inspector.api.time_limit import collect_within
     from artifact_inspector.cli.diff import attribute_passes
     from artifact_inspector.comparison.consequence import consequence_of
+    from artifact_inspector.compiling.ask.environments import own_triton_version
     from artifact_inspector.model import Consequence
 
     pair, headline = outcome.change.pair, outcome.change.headline
     if outcome.change.direction is not Sign.WORSE or pair is None or headline is None:
         return outcome
     left, right = outcome.change.left.artifact, outcome.change.right.artifact
+
+    installed, recorded, notes = own_triton_version() or "", right.triton_version, list[str]()
+    if recorded is not None and not recorded.may_match(find_release(recorded, installed)[0]):
+        notes = [f"Triton {recorded} is not installed: remedies were compiled by Triton {installed}."]
 
     def explain() -> Iterator[dict[str, Any]]:
         trials = _try_release(left, right, headline.fact, roots, launch, source)
@@ -211,7 +217,7 @@ def _explain(
         yield searched
         if not (is_spill or searched.get("remedies")):
             trials = (*trials, *_try_options(right), *_try_changes(right, headline.fact, source))[:MOST_TRIED]
-        yield {"trials": trials, "untried": "" if trials else searched["untried"]}
+        yield {"trials": trials, "untried": " ".join([*([] if trials else [searched["untried"]]), *notes]).strip()}
         try:
             yield {"passes": tuple(line.strip() for line in attribute_passes(pair, [headline.fact])[0][1:])}
         except InspectorError as error:

@@ -9,7 +9,7 @@ were measured for them.
 
 **What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of the
 multiprocessor. On an H200, 90 of 105 planned launches with that share took 3 % less time or better
-without the conflicts ([lab](lab/prediction.md#bank-conflicts-that-cost-time)).
+without the conflicts (measurements: `docs/lab/prediction.md`).
 
 **What to do.** Let neighbouring lanes access neighbouring words: swap the dimensions of the tile, avoid `tl.trans`, or
 try another width of the tile. `inspect-kernel advise` compiles and simulates such tiles.

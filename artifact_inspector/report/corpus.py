@@ -80,6 +80,8 @@ def summarise_corpus(corpus: Corpus) -> list[str]:
     texts += [
         f"{corpus.count(degree)} {description}" for degree, description in descriptions.items() if corpus.count(degree)
     ]
+    signs = Counter(change.direction for change in corpus.changes)
+    texts += [f"{signs[sign]} {sign}" for sign in (Sign.WORSE, Sign.BETTER) if signs[sign]]
     matching = corpus.matching
     for side, side_name in ((matching.left, corpus.sides.left), (matching.right, corpus.sides.right)):
         texts += [f"{len(side)} only {side_name}"] if side else []
@@ -105,11 +107,9 @@ def describe_unmatched(corpus: Corpus) -> Iterator[str]:
     matching, (left_name, right_name, _) = corpus.matching, corpus.sides
     for side_name, side in ((left_name, matching.left), (right_name, matching.right)):
         if side:
-            yield f"only {side_name}\n" + _list_candidates(side)
-    axis_and_count = _find_axis(matching) if matching.left and matching.right else None
-    if axis_and_count is not None:
-        axis, count = axis_and_count
-        yield f"--across {axis.value} would match {count} of these"
+            yield f"{len(side)} only {side_name}\n" + _list_candidates(side)
+    if matching.left and matching.right and (option := _find_axis(matching)):
+        yield f"{option} of these"
     if len(matching.ambiguous) > MAX_CANDIDATES:
         yield f"{len(matching.ambiguous)} groups of kernels have several matches; the first {MAX_CANDIDATES}:"
     for left, right in matching.ambiguous[:MAX_CANDIDATES]:
@@ -134,15 +134,13 @@ def describe_candidates(candidates: Sequence[Candidate]) -> str:
 
 def suggest_axes(matching: Matching, axes: Sequence[Axis]) -> str:
     """The option that would let kernels match, as a remedy of an error."""
-    fitting = _find_axis(matching, axes)
-    if fitting is not None:
-        axis, count = fitting
-        return f"--across {axis.value} would match {count}."
+    if option := _find_axis(matching, axes):
+        return f"{option}."
     return f"Left:\n{_list_candidates(matching.left)}\nRight:\n{_list_candidates(matching.right)}"
 
 
-def _find_axis(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int] | None:
-    """The first axis that would match some unmatched kernels, and the number of pairs."""
+def _find_axis(matching: Matching, axes: Sequence[Axis] = ()) -> str:
+    """`--across target would match 2`: the first axis that would match some unmatched kernels; empty without one."""
     left = [*matching.left, *(x for group, _ in matching.ambiguous for x in group)]
     right = [*matching.right, *(x for _, group in matching.ambiguous for x in group)]
     # Pairs across targets may also differ in num_stages, so the configuration is tried first.
@@ -151,8 +149,8 @@ def _find_axis(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int
             matching_pairs = match_candidates(left, right, frozenset((*matching.across, *axes, axis)))
             count = len(matching_pairs.pairs) + len(matching_pairs.ambiguous)
             if count:
-                return axis, count
-    return None
+                return f"--across {axis.value} would match {count}"
+    return ""
 
 
 def describe_change(change: Change) -> Iterator[str]:

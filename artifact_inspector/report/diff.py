@@ -64,6 +64,8 @@ class PairReport:
     """True if all files of both are identical."""
     change: Change | None = None
     """With the predicted times of both; by default the decisive fact without the first stage that differs."""
+    passes: Sequence[str] = ()
+    """Lines on the pass behind each fact, which a short report has first."""
 
     @property
     def lead(self) -> Text:
@@ -95,7 +97,8 @@ class PairReport:
         groups = render_groups(differing_facts(pair.facts), BRIEF_FACTS)
         names = pair.left.artifact.display_name, pair.right.artifact.display_name
         head = Text(" | ".join(f"{name} {label}" for name, label in zip(names, labels, strict=True)), "bold")
-        return Group(head, self.lead, *self.price, *groups, *_describe_order(pair, labels))
+        passes = map(Text, self.passes[:BRIEF_FACTS])
+        return Group(head, self.lead, *self.price, *passes, *groups, *_describe_order(pair, labels))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         pair = self.pair

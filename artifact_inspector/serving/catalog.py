@@ -76,7 +76,7 @@ _READING = (
     McpTool("advise", "Name what takes the time of one kernel, with source lines and remedies.",
             (*_SELECTION, _GRID, _ARGUMENTS, _GPU, _OFFSET)),
     McpTool("explain", "Explain a finding, verdict, fact or term.", (
-        string_parameter("word", "AI003, pipelined, registers.", required=True), _OFFSET,
+        string_parameter("term", "AI003, pipelined, registers.", required=True), _OFFSET,
     )),
 )  # fmt: skip
 _EXECUTING = (

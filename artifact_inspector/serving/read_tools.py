@@ -192,7 +192,7 @@ def _answer_diff(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
 def _answer_explain(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.report.definitions import explain_term
 
-    items = [meaning._asdict() for meaning in explain_term(arguments["word"])]
+    items = [meaning._asdict() for meaning in explain_term(arguments["term"])]
     return make_page("explain", arguments, items, bound, "meanings")
 
 

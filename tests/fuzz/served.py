@@ -82,7 +82,7 @@ def agents(chance: random.Random, place: Path) -> str:
     stages = [x for x in one.files if x in ("ttir", "ttgir", "ptx", "amdgcn")] if one else []
     known = {
         "cache": str(cache), "kernel": one.display_name if one else "k", "other_cache": str(cache),
-        "stage": chance.choice(stages or ["ttir"]), "word": "AI003", "grid": "2", "arguments": {name: _written(one) for name, one in launch["args"].items()},
+        "stage": chance.choice(stages or ["ttir"]), "term": "AI003", "grid": "2", "arguments": {name: _written(one) for name, one in launch["args"].items()},
         "parts": ["summary", "findings"], "tokens": chance.choice((100, 2000)),
     }  # fmt: skip
     given = {one.name: known[one.name] for one in tool.parameters if one.name in known}

@@ -13,6 +13,7 @@ from saved import FIXTURES, ROOT
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
+from artifact_inspector.cli import diff
 from artifact_inspector.report.line_limit import MAX_LINES, cut, is_brief, set_brief
 from artifact_inspector.serving.skill import skill_text
 
@@ -104,3 +105,16 @@ def test_a_brief_prediction_as_json_has_the_costliest_lines() -> None:
     assert {line["line"] for line in brief["by_line"]} <= set(touching)
     assert len(brief["by_line"]) == min(MAX_LINES, len(touching))
     assert brief["counters"] == full["counters"]
+
+
+def test_a_brief_comparison_has_the_passes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["passes", "  compare-and-swap loops", "    gfx90a: atomic-expand at back end: none → 1"]
+    monkeypatch.setattr(diff, "attribute_passes", lambda pair, facts: (lines, ""))
+    sides = [f"{FIXTURES}/3.6.0/{target}:gemv_splitk" for target in ("gfx90a", "gfx942")]
+    answer = CliRunner().invoke(cli.app, ["diff", *sides, "--passes", "--brief"], env={"COLUMNS": "120"})
+    printed = answer.stdout.splitlines()
+    assert len(printed) <= MAX_LINES
+    assert printed[printed.index("passes") :][: len(lines)] == lines
+    assert answer.stdout.count("atomic-expand") == 1
+    whole = CliRunner().invoke(cli.app, ["diff", *sides, "--passes"], env={"COLUMNS": "120"})
+    assert whole.stdout.endswith("\n".join(lines) + "\n")

@@ -246,7 +246,13 @@ def test_exit_codes_are_those_of_diff(arguments: list[str], code: int) -> None:
 def test_the_report_starts_with_the_summary() -> None:
     first, *rest = run("a", "b", "--fail-on", "waits").stdout.splitlines()
     assert first == ("4 kernels compared · 1 identical · 1 differ in names and line numbers only")
-    assert rest[0].startswith("1 with different code but equal facts · 1 changed · 1 only on the left")
+    assert rest[0].startswith("1 with different code but equal facts · 1 changed · 1 worse · 1 only on the left")
+    page = Path("page.html")
+    run("a", "b", "--html", page)
+    text = re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8"))
+    assert "1 changed · 1 worse · 1 only on the left" in text
+    # the head of the list, which has no count of its own: a list of many kernels is cut
+    assert re.search(r"\n1 only on the left *\n", text)
     assert "Failed: 1 gate (waits)." in rest
 
 

@@ -16,12 +16,13 @@ from saved import FIXTURES, ROOT, saved
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
-from artifact_inspector.api import option_trials
+from artifact_inspector.api import option_trials, remedies
 from artifact_inspector.api.option_trials import try_changes, try_release
 from artifact_inspector.comparison.corpus import compare_corpora
 from artifact_inspector.comparison.pair_price import LineConflicts, PairPrice
 from artifact_inspector.comparison.regressions import find_regressions
 from artifact_inspector.compiling.ask.environments import find_interpreter
+from artifact_inspector.errors import CompileError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.records import MANIFEST
@@ -123,8 +124,8 @@ def test_why_names_the_pass_behind_the_decisive_fact(releases: Path) -> None:
         find_interpreter(release)
     result = run("regress", releases, "--left", "3.5.1", "--right", "3.6.0", "--why", "--budget", "10m")
     text = " ".join(result.stdout.split())
-    assert "3.5.1: no pass changed it; 3.6.0: TritonGPURemoveLayoutConversions" in text
-    assert "no remedy was tried: No launch of colmax" in text  # its argument is a descriptor
+    assert "3.5.1: no pass changed it. 3.6.0: TritonGPURemoveLayoutConversions" in text
+    assert "No remedy was tried: No launch of colmax" in text  # its argument is a descriptor
 
 
 def test_the_outcome_of_a_predicted_improvement_names_a_better_fact() -> None:
@@ -272,3 +273,16 @@ def test_a_kernel_whose_options_changed_is_compared_by_its_name(tmp_path: Path) 
     named = run("diff", *(f"{side}:softmax" for side in sides), "--brief")
     assert "only on" in run("diff", *sides).stdout  # a new and a missing kernel
     assert named.exit_code == 1, named.output
+
+
+@pytest.mark.long
+def test_remedies_name_the_release_that_compiled_them(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache does not choose what is installed: remedies of another release are those of the installed one."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise CompileError("no environment")
+
+    monkeypatch.setattr(remedies, "find_interpreter", refuse)
+    result = run("regress", releases, "--left", "3.5.1", "--right", "3.6.0", "--why", "--budget", "10m")
+    text = " ".join(result.stdout.split())
+    assert "Triton 3.6.0 is not installed: remedies were compiled by Triton 3." in text

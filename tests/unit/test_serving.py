@@ -37,7 +37,7 @@ CALLS: Mapping[str, dict[str, Any]] = {
     "lines": {"cache": A_CACHE, "kernel": "softmax", "stage": "ptx"},
     "findings": {"cache": A_CACHE, "kernel": "masked_add"},
     "diff": {"cache": "3.2.0", "kernel": "gemv_splitk", "target": "sm_75", "other_target": "gfx90a"},
-    "explain": {"word": "AI003"},
+    "explain": {"term": "AI003"},
     "predict": {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH},
     "rank": {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH},
     "advise": {"cache": str(ON_PAPER), "kernel": "softmax"},
@@ -287,7 +287,7 @@ def test_a_hostile_name_stays_on_its_line_and_shows_what_it_is(tmp_path: Path) -
         ("inspect", {"cache": "3.6.0", "kernel": "softmax"}, "Give the hash of one"),
         ("inspect", {"cache": A_CACHE, "kernel": "sofmax"}, "Did you mean softmax_kernel? The cache has 29 kernels."),
         ("lines", {"cache": A_CACHE, "kernel": "softmax", "stage": "amdgcn"}, "It has"),
-        ("explain", {"word": "AI999"}, "Did you mean"),
+        ("explain", {"term": "AI999"}, "Did you mean"),
         ("nonesuch", {}, "Expected one of list"),
     ],
 )
@@ -317,7 +317,7 @@ def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "artifact_inspector", "mcp", "--root", str(FIXTURES)], cwd=tmp_path
     )
-    (result,) = asyncio.run(_asked(command, ("explain", {"word": "clustered"})))
+    (result,) = asyncio.run(_asked(command, ("explain", {"term": "clustered"})))
     assert not result.is_error
     assert "clustered" in result.content[0].text
 

@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "lines": ("lines", {"cache": "3.6.0/sm_80", "kernel": "copy", "stage": "ttir"}),
     "findings": ("findings", {"cache": "3.6.0/sm_75"}),
     "diff": ("diff", {"cache": "3.2.0", "kernel": "gemv_splitk", "target": "sm_75", "other_target": "gfx90a"}),
-    "explain": ("explain", {"word": "AI003"}),
+    "explain": ("explain", {"term": "AI003"}),
     "predict": ("predict", {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH}),
     "rank": ("rank", {"cache": str(ON_PAPER), "kernel": "softmax", **LAUNCH}),
     "advise": ("advise", {"cache": str(ON_PAPER), "kernel": "softmax"}),

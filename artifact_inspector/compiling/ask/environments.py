@@ -142,7 +142,7 @@ def find_interpreter(
             has = "no Triton" if installed_version is None else f"Triton {installed_version}"
             raise CompileError(f"{python} has {has}, not {version}.", "Name the Python of another environment.")
         return _isolated_interpreter(python, version)
-    if _own_triton_version() == version:
+    if own_triton_version() == version:
         return current_interpreter()
     if sys.platform != "linux":
         current_interpreter()  # raises: Triton is not available on this system
@@ -164,7 +164,8 @@ def find_interpreter(
     return _isolated_interpreter(directory / "bin" / "python", version)
 
 
-def _own_triton_version() -> str | None:
+def own_triton_version() -> str | None:
+    """The installed release; None without Triton."""
     try:
         return installed("triton")
     except PackageNotFoundError:
@@ -215,7 +216,7 @@ def _find_linker(version: str) -> Path | None:
         return None
     if linker_path := find_on_path(["ld.lld"]):  # never from the working directory, which may be a cache
         return linker_path
-    own_version = _own_triton_version()
+    own_version = own_triton_version()
     if own_version is None or _numbers(own_version) < (3, 5):
         return None
     script = cache_directory() / "bin" / "ld.lld"
