@@ -374,15 +374,15 @@ class _Search:
         """The best trials that pass every check."""
         remedies: list[Remedy] = []
         edited: dict[str, str] = {}
-        before = self.diagnosis.microseconds or 0.0
+        before, undone = self.diagnosis.microseconds or 0.0, "tried" if self._is_stopped else ""
         for trial in sorted(self.trials, key=lambda tried: rank_trial(tried, before)):
-            seconds = processor_seconds() - self._processor_start
-            used = seconds / (budget * PROCESSOR_SHARE)
+            used = (processor_seconds() - self._processor_start) / (budget * PROCESSOR_SHARE)
             is_late = time.monotonic() - self._start > budget or used > 1
             if len(remedies) == MOST_REMEDIES or not _saves(before, trial.microseconds):
                 break
             if (is_late and (remedies or self._is_library)) or used > _MOST_EXCESS:
                 self._unchecked += not remedies
+                undone = undone or "checked"
                 break
             if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
                 continue  # a better one does the same with less
@@ -406,8 +406,10 @@ class _Search:
         if failed := sum(equality is None for equality in self._equalities.values()):
             reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
         limit = current_budget()
-        if self._is_stopped or (limit is not None and limit.is_spent()):
-            reason += " Not all changes were tried: the budget is spent (a third of it is processor time); "
+        if undone or (limit is not None and limit.is_spent()):
+            reason += (
+                f" Not all changes were {undone or 'tried'}: the budget is spent (a third of it is processor time); "
+            )
             reason += "--budget raises it."
         reason += self.source_problem
         return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)

@@ -7,7 +7,9 @@ import shlex
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,6 +235,39 @@ def test_a_search_for_remedies_says_that_its_budget_is_spent(tmp_path: Path) -> 
     search = search_remedies((entry, request), diagnosis, lambda entries: None, tmp_path / "tried", budget=1e-6)
     assert search.reason.startswith("No change was tried. Not all changes were tried: the budget is spent")
     assert search.reason.endswith("--budget raises it.")
+
+
+def test_changes_that_the_budget_left_unchecked_are_reported_beside_those_that_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A larger budget checks more of them, and may list a better one."""
+    from artifact_inspector.api import remedy_search
+    from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
+
+    diagnosis = Diagnosis(
+        "k", "h", "sm_90", None, (8, 1, 1), 100.0, 1.0, (Cause(CauseKind.FEW_BYTES, None, None, "x"),), "x"
+    )
+    search = object.__new__(remedy_search._Search)
+    artifact = SimpleNamespace(shared_bytes=0, is_gluon=False)
+    search.entry, search.request, search.diagnosis, search.source_problem = artifact, None, diagnosis, ""  # type: ignore[assignment]
+    search.trials = [
+        SimpleNamespace(
+            change={name: 8}, edit=None, label=name, microseconds=us, candidate=SimpleNamespace(artifact=artifact)
+        )
+        for name, us in (("num_warps=8", 50.0), ("num_stages=4", 60.0))
+    ]
+    search._equalities, search._unchecked, search._is_stopped, search._is_library = {}, 0, False, False
+    search._start, search._processor_start = time.monotonic(), 0.0
+    search._diagnose = lambda trial: replace(diagnosis, microseconds=trial.microseconds)  # type: ignore[method-assign]
+    search._is_equal = lambda *_: True  # type: ignore[method-assign]
+    monkeypatch.setattr(remedy_search, "describe_costs", lambda *_: ())
+    for seconds, count, reason in (
+        ([0.0, 100.0], 1, "Not all changes were checked: the budget is"),
+        ([0.0, 0.0], 2, ""),
+    ):
+        monkeypatch.setattr(remedy_search, "processor_seconds", iter(seconds).__next__)
+        found = search.verified(60.0)
+        assert (len(found.remedies), found.reason[: len(reason) or None]) == (count, reason)
 
 
 @pytest.mark.parametrize("view", [("--svg", "grid"), ("--html", "page.html")], ids=str)
