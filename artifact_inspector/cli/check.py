@@ -199,6 +199,7 @@ def _format_check(
 ) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
+    from artifact_inspector.model.location import base_name
     from artifact_inspector.report.exchange.junit import junit_text
     from artifact_inspector.report.exchange.markdown import corpus_markdown
     from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
@@ -207,7 +208,10 @@ def _format_check(
     from artifact_inspector.report.remarks import GATE_RULES, change_remarks, merge_remarks
 
     def find_text(file: str) -> str | None:
-        return find_source(file, Path.cwd())
+        """The file here, else the only one of that name in the tree that the baseline was recorded in."""
+        sources = {kernel.source for kernel in baseline.kernels if kernel.source and "/" in kernel.source}
+        recorded = [source for source in sources if base_name(source) == base_name(file)]
+        return find_source(file, Path.cwd()) or (recorded[0] if len(recorded) == 1 else None)
 
     remarks = change_remarks(corpus, gates, find_text, is_strict=is_strict)
     match format:

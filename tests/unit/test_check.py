@@ -275,6 +275,19 @@ def test_every_format_has_one_line_with_the_cause(directory: Path) -> None:
     assert cause in document["kernels"][0]["change"]["headline"]["sentence"]
 
 
+def test_an_annotation_outside_of_the_tree_has_the_recorded_place(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain(directory)
+    (directory / "elsewhere").mkdir()
+    monkeypatch.chdir(directory / "elsewhere")
+    text = run("check", "../cache", "-b", "../facts.json", "-f", "github").stdout
+    assert text.startswith("::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel")
+    path = directory / "facts.json"
+    path.write_text(path.read_text().replace("kernels/matmul_grouped.py", "matmul_grouped.py"))  # no path is recorded
+    assert run("check", "../cache", "-b", "../facts.json", "-f", "github").stdout.startswith("::error title=")
+
+
 def test_facts_that_an_old_baseline_lacks_are_listed_once_and_fail_no_gate(directory: Path) -> None:
     """A baseline of a version that knew neither barriers per trip nor its own list of facts."""
     document = json.loads((directory / "facts.json").read_text(encoding="utf-8"))
