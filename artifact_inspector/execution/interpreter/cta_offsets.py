@@ -37,7 +37,7 @@ _shared: dict[tuple[int, int, int], IntArray] = {}
 
 
 def offset_facts(offsets: IntArray) -> OffsetFacts:
-    """The facts of an array of offsets, which nobody changes."""
+    """The facts of an array of offsets, which must not change."""
     facts = _facts.get(id(offsets))
     if facts is None or facts.offsets is not offsets:
         if len(_facts) >= _MOST_KEPT:
