@@ -8,7 +8,7 @@ import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import IntArray
 
-_MOST_KEPT = 512
+_MOST_KEPT = 128
 """Arrays of offsets that are kept."""
 
 
