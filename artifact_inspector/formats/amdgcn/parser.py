@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from artifact_inspector.formats import _amd
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import AMDGCN
-from artifact_inspector.formats._format import DECODE_CACHE_SIZE, TRANSFER_KINDS, Format
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE, MOST_OPCODES, TRANSFER_KINDS, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import amdgcn_figures
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
@@ -242,7 +242,8 @@ class _AmdgcnParser:
     def _end_function(self, body: _AmdgcnBody) -> None:
         self.functions.append(body.build(self._log))
         self._body = None
-        _known.update(self.opcodes)
+        if len(_known) < MOST_OPCODES:
+            _known.update(self.opcodes)
         self.opcodes.clear()
 
     def finish(self) -> None:

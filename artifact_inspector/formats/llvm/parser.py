@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.formats._conditions import LLVM
-from artifact_inspector.formats._format import DECODE_CACHE_SIZE, Format
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE, MOST_OPCODES, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats.llvm.calls import LOADS, STORES, Events, events_of_assembly, events_of_callee
 from artifact_inspector.formats.llvm.metadata import DebugLocations, unquote
@@ -257,7 +257,8 @@ class _LlvmBody:
             log.report_missing(self._number, f"attributes #{group[1]}")
         subprogram = _HEADER_SUBPROGRAM.search(self._header.string)
         location = None if subprogram is None else self._context.locations.subprogram(subprogram[1])
-        _known.update(self._plain_events)
+        if len(_known) < MOST_OPCODES:
+            _known.update(self._plain_events)
         instructions = tuple(self._instructions)
         bounds = [*self._starts, len(instructions)]
         blocks = tuple(_blocks(self._number, self._labels, bounds, self._exits, instructions, log))

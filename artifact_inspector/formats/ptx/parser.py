@@ -10,7 +10,7 @@ import re
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import PTX
-from artifact_inspector.formats._format import TRANSFER_KINDS, Format
+from artifact_inspector.formats._format import MOST_OPCODES, TRANSFER_KINDS, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import ptx_figures
 from artifact_inspector.formats.ptx.asm_lines import AsmLines
@@ -79,7 +79,7 @@ def _parse_lines(lines: list[str], parser: _PtxParser) -> None:
     in_asm, after_asm = locations[_ASM_BEGINS], locations[_ASM_ENDS] = _IN_ASM, _AFTER_ASM
     for number, line in enumerate(lines, 1):
         entry = opcodes.get(line.partition(" ")[0])
-        if entry is not None and line.find(";") + 1 == len(line):
+        if entry is not None and line.find(";") + 1 == len(line) and "  " not in line:
             if pending:
                 parser.drop_pending()
             statement = line[:-1].strip().replace("\t", "")
@@ -212,7 +212,8 @@ class _PtxParser:
                         continue
                     self.functions.append(body.build(self._log))
                     self._body, self.in_asm = None, False
-                    _known.update(self.opcodes)
+                    if len(_known) < MOST_OPCODES:
+                        _known.update(self.opcodes)
                     self.opcodes.clear()
                     return
             label = None if self.pending else _LABEL.match(code, at)
