@@ -30,6 +30,7 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import compare_rows
 from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.comparison.sign import ELSEWHERE
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
@@ -288,8 +289,8 @@ def _compare_kernel(
 
 
 def _mark_lost(fact: FactPair) -> FactPair:
-    """Report a fact that became unknown as one that only the baseline has."""
-    if fact.state is not State.NOT_COMPARED or fact.left is None:
+    """Report a fact that became unknown as one that only the baseline has; not a copy of a loop's body that went."""
+    if fact.state is not State.NOT_COMPARED or fact.left is None or fact.reason == ELSEWHERE:
         return fact
     return fact._replace(
         state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,), direction=Sign.WORSE

@@ -31,7 +31,7 @@ from artifact_inspector.vocabulary.value_reading import (
     read_widths,
 )
 
-UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
+ELSEWHERE = "that kernel has its matrix instructions outside of this loop"
 _OF_ONE_WARP_COUNT = frozenset({Category.ATOMICS, Category.BOUNDS, Category.INSTRUCTIONS})
 _OF_ONE_VENDOR = _OF_ONE_WARP_COUNT | {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES}
 """Categories whose figures of two vendors do not compare: other instructions, registers and limits."""
@@ -96,7 +96,7 @@ class _Sides(NamedTuple):
 def sign_facts(
     facts: Sequence[FactPair], left: Summary, right: Summary, statements: Statements | None = None
 ) -> tuple[FactPair, ...]:
-    """The facts with their direction; matrix work of unrolled loops is not compared.
+    """The facts with their direction; matrix work that is outside of a loop on one side is not compared.
 
     Args:
         statements: if known.
@@ -130,8 +130,8 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
     if not fact.differs:
         return fact
     definition = fact_of(fact.key, fact.region)
-    if definition in (region_facts.matrix, region_facts.flop) and _is_unrolled(fact, sides):
-        return fact._replace(state=State.NOT_COMPARED, reason=UNROLLED)
+    if definition in (region_facts.matrix, region_facts.flop) and _is_elsewhere(fact, sides):
+        return fact._replace(state=State.NOT_COMPARED, reason=ELSEWHERE)
     if sides.has_ptx and definition is iteration_facts.instructions:
         return fact  # ptxas removes, adds and moves instructions: an iteration with more in PTX may run faster
     if definition is None:  # a member of a family, or a fact of another version
@@ -363,7 +363,7 @@ def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     return Sign.WORSE if left < right else Sign.BETTER if right < left else Sign.NEUTRAL
 
 
-def _is_unrolled(fact: FactPair, sides: _Sides) -> bool:
+def _is_elsewhere(fact: FactPair, sides: _Sides) -> bool:
     """Whether the side without a loop's matrix work has it elsewhere, and no multiply-adds in its place."""
     if fact.state is not State.ONE_SIDED:
         return False

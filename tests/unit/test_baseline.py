@@ -188,6 +188,21 @@ def test_a_wait_that_leaves_less_in_flight_is_found_and_placed(cache: Path) -> N
     assert change.lines["loop1"] == 81
 
 
+def test_a_copy_of_a_body_that_went_shuts_no_gate(cache: Path) -> None:
+    """A pipelined inner loop leaves matrix instructions in the outer one; without the pipeline, they are gone."""
+    records = [record(kernel, lambda _: None) for kernel in inspect_cache(open_cache(cache))]
+    document = json.loads("".join(baseline_text(map(recorded_text, records))))
+    rows = document["kernels"][0]["facts"]
+    of_loop = [row for row in rows if row["key"].startswith("loop1.mma")]
+    copies = [dict(row, key=row["key"].replace("loop1", "loop2"), region="loop2") for row in of_loop]
+    assert copies
+    rows += copies
+    edit_all(cache)
+    (change,) = held(parse_baseline(json.dumps(document), "b.json"), cache).changes
+    assert {row["key"] for row in copies}.isdisjoint(fact.key for fact in change.facts)
+    assert change.failures(["waits", "mma"], is_strict=False) == ("waits",)
+
+
 def test_a_fact_that_is_not_known_any_more_shuts_its_gate(cache: Path) -> None:
     (ptx,) = cache.rglob("*.ptx")
     ptx.unlink()
