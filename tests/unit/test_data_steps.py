@@ -13,6 +13,7 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 from artifact_inspector.execution.prediction import predict_counters
 from artifact_inspector.execution.sass.data_steps import DataSteps, find_data_steps
+from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
@@ -60,6 +61,7 @@ DECIDING = {
     "spilled bytes": "LDS R4, [R3]\nSTL.U8 [R1], R4\nLDL R6, [R1]",
     "stack pointer moved between": "LDS R4, [R3]\nSTL [R1], R4\nIADD3 R1, R1, 0x8, RZ\nLDL R6, [R1+0x8]",
     "stack pointer moved in a loop": ".L_1:\nIADD3 R1, R1, 0x8, RZ\nLDS R4, [R3]\nSTL [R1], R4\n@P1 BRA `(.L_1)",
+    "behind a loop that a call leaves": "LDS R2, [R3]\n.L_1:\nNOP\n@P0 CALL.REL.NOINC `(.L_2)\nBRA `(.L_1)\n.L_2:\nLDG.E R6, [R2]",
     "unknown opcode": "LDS R4, [R3]\nFOO R2, R4",
 }
 
@@ -92,6 +94,20 @@ def test_data_of_shared_memory_is_computed_where_it_decides() -> None:
     stored = "FADD R5, R4, R4\nSTS [R1], R5"
     assert data_steps(stored).unneeded == {0}
     assert not data_steps(f"{stored}\nLDS R2, [R3]\nLDG.E R6, desc[UR4][R2.64]").unneeded & {0, 1, 2}
+
+
+def test_a_call_to_an_address_inside_of_a_block_leaves_the_way_unknown() -> None:
+    """A listing of `cuobjdump` has no labels: the block at 0x30 begins there because of the branch."""
+    body = (
+        "MOV R49, R4",
+        "@P0 CALL.REL.NOINC 0x30",
+        "BRA 0x10",
+        "ISETP.EQ.U32.AND P0, PT, R49, RZ, PT",
+        "@!P0 BRA 0x30",
+    )
+    lines = [f"        /*{16 * at:04x}*/   {text} ;\n" for at, text in enumerate((*body, "EXIT"))]
+    module = format_of(Stage.SASS).parse(SourceText("k.sass", HEAD + "".join(lines)), Stage.SASS)
+    assert read_program(module, "k").counting is None
 
 
 def test_a_product_counts_the_same_with_and_without_data() -> None:

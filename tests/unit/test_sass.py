@@ -237,9 +237,12 @@ def test_a_call_and_the_barriers_of_a_warp_end_no_block() -> None:
     assert edges(function(*text))[0] == (1,)
 
 
-def test_what_stands_behind_a_loop_that_a_call_leaves_runs_behind_it() -> None:
-    loop = (".L_x_1:", "NOP", "@!P3 CALL.REL.NOINC `(.L_x_2)", "BRA `(.L_x_1)")
-    found = function("@P0 BRA `(.L_x_3)", *loop, ".L_x_2:", "FADD R0, R1, R2", ".L_x_3:", "FMUL R0, R1, R2")
+@pytest.mark.parametrize("label", [".L_x_", ".L_"])
+def test_what_stands_behind_a_loop_that_a_call_leaves_runs_behind_it(label: str) -> None:
+    """Without its own data flow (`-ndf`), `nvdisasm` names labels `.L_1`."""
+    loop = (f"{label}1:", "NOP", f"@!P3 CALL.REL.NOINC `({label}2)", f"BRA `({label}1)")
+    after = (f"{label}2:", "FADD R0, R1, R2", f"{label}3:", "FMUL R0, R1, R2")
+    found = function(f"@P0 BRA `({label}3)", *loop, *after)
     flow = find_control_flow(found)
     places = [flow.position[i] for i, x in enumerate(found.instructions) if x.opcode in ("FADD", "FMUL")]
     assert places == sorted(places)

@@ -126,7 +126,7 @@ def read_program(
         reconvergence_steps=reconvergence_steps(section, _EXITS),
         blocks=() if jumps else blocks,
     )
-    has_unknown_way = not blocks or any(jump not in targets for jump in jumps)
+    has_unknown_way = not blocks or not {*jumps} <= targets.keys() & {block.stop - 1 for block in blocks}
     return program if has_unknown_way else with_counting(program, instructions, blocks)
 
 

@@ -201,7 +201,7 @@ class _SassBody:
         if kind is None:
             kind = kind_by_operands(opcode, text)
         elif kind is EventKind.BRANCH and (
-            opcode.partition(".")[0] in _JUMPS or (opcode.startswith("CALL") and "`(.L_x_" in text)
+            opcode.partition(".")[0] in _JUMPS or (opcode.startswith("CALL") and "`(.L" in text)
         ):
             self.jumps.append(len(self.instructions))
         self.addresses.append(address)
