@@ -19,17 +19,19 @@ _FIRST_NUMBER, _LANES = 128, 64
 def move_spilled_lanes(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """A function's instructions, with moves of further scalar registers for what writes and reads such lanes."""
     accesses: dict[int, tuple[str, int, str]] = {}
+    positions: dict[str, set[int]] = {}
     other_names = {"v0", "v1", "v2"}  # which have the number of a thread when a kernel starts
     for at, instruction in enumerate(instructions):
         statement = parse_statement(instruction.text)
         position, operands = _POSITION.get(statement.base), list(statement.operands)
         if position is not None and len(operands) == 3 and operands[2].kind is AmdgcnOperandKind.NUMBER:
-            name = operands.pop(position).names[0]
+            positions.setdefault(name := operands.pop(position).names[0], set()).add(position)
             other = next(iter(operands[0].names), operands[0].value)
             form = f"s_mov_b32 {other}, s{{}}" if position else f"s_mov_b32 s{{}}, {other}"
             accesses[at] = name, operands[1].value % _LANES, form
         other_names.update(*(operand.names for operand in operands))
-    names = sorted({name for name, *_ in accesses.values()} - other_names)
+    both = {name for name, found in positions.items() if len(found) == len(_POSITION)}  # written and read again
+    names = sorted(both - other_names)
     first_numbers = {name: _FIRST_NUMBER + _LANES * at for at, name in enumerate(names)}
     moved = list(instructions)
     for at, (name, lane, form) in accesses.items():
