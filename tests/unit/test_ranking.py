@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -103,6 +104,13 @@ def test_a_lower_bound_simulates_no_waves(monkeypatch: pytest.MonkeyPatch) -> No
     assert exact.score is not None
     assert bound.score < exact.score
     assert window.ctas > 0
+    # processes pass it on: it has no byte for each sector of a tensor, and serves for the exact score
+    sampled = pickle.loads(pickle.dumps(window.sample))
+    assert len(pickle.dumps(sampled)) < 1 << 20 < sum(tensor.bytes for tensor in sampled.launch.tensors.values())
+    again = ranking.estimate_candidate(
+        candidate, binary_disassembler(), gpu="H200", limit=ranking.STEPS, sampled=sampled
+    )
+    assert (again.score, again.terms) == (exact.score, exact.terms)
 
 
 def test_launches_with_equal_accesses_share_the_largest_window(monkeypatch: pytest.MonkeyPatch) -> None:

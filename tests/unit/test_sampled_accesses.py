@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
-from artifact_inspector.execution.interpreter.global_memory import TensorMemory
-from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.timing.sampling import GlobalTraffic
+from artifact_inspector.execution.timing.sampling import GlobalTraffic, TensorSpan
 
 START, BYTES = 1 << 20, 1 << 16
 
 
 def _traffic() -> GlobalTraffic:
-    return GlobalTraffic((TensorMemory("x", Tensor((BYTES,), "u8", pointer=START)),))
+    return GlobalTraffic((TensorSpan("x", START, START + BYTES),))
 
 
 def test_all_warps_wait_for_sectors_that_one_of_them_fetches() -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
-from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import LoadedKernel
@@ -83,11 +82,19 @@ class _AccessPattern(NamedTuple):
     """As of `GlobalTraffic.run_starts`."""
 
 
+class TensorSpan(NamedTuple):
+    """A tensor, and its bytes in memory."""
+
+    name: str
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True, slots=True)
 class GlobalTraffic(AccessRecorder):
     """Global memory costs of the sampled CTAs, per step."""
 
-    regions: tuple[TensorMemory, ...]
+    regions: tuple[TensorSpan, ...]
     requested_lines: dict[int, int] = field(default_factory=dict)
     """Step → 128-byte lines that warps request, totalled over requests."""
     new_sectors: dict[int, int] = field(default_factory=dict)
@@ -175,7 +182,8 @@ class GlobalTraffic(AccessRecorder):
         touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
         for access in (access for access in accesses if access.addresses.size):
             offset_of_row = None if not access.is_read or access.step in self.lane_steps else _row_offsets(access)
-            addresses, on, rows_on = _active_rows(access) if offset_of_row is None else _active_lanes(access)
+            one_row = access.addresses, access.mask, np.arange(len(access.ctas))
+            addresses, on, rows_on = _active_rows(access) if offset_of_row is None else one_row
             if not len(rows_on):
                 continue
             base = _first_addresses(addresses, on)
@@ -187,10 +195,9 @@ class GlobalTraffic(AccessRecorder):
             ctas, iterations, step = access.ctas[rows_on], access.rows_of_machine(rows_on) // rows, access.step
             self._count_accesses(step, ctas, iterations)
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
-                first = int(same_pattern[0])
-                row = first if offset_of_row is None else 0
+                row = int(same_pattern[0]) if offset_of_row is None else 0
                 mask = None if on is None else on[row]
-                pattern = self._access_pattern(offsets[row], mask, int(base[first]) % LINE)
+                pattern = self._access_pattern(offsets[row], mask, int(base[same_pattern[0]]) % LINE)
                 for counter, count in (
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
@@ -342,14 +349,8 @@ def _in_touch_order(
 
 
 def _row_offsets(access: FootprintAccess) -> NDArray[np.int64] | None:
-    """The offset of each CTA from the one row of lanes; None if there are several rows."""
-    return access.cta_offsets if access.mask is None or len(access.mask) == 1 else None
-
-
-def _active_lanes(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
-    """Addresses and masks of the one row of an access, and the indices of its CTAs if lanes take part."""
-    takes_part = access.mask is None or bool(access.mask.any())
-    return access.addresses, access.mask, np.arange(len(access.ctas) if takes_part else 0)
+    """The offset of each CTA from the one row of lanes; None if there are several rows, or no lane takes part."""
+    return access.cta_offsets if access.mask is None or (len(access.mask) == 1 and access.mask.any()) else None
 
 
 def _first_addresses(addresses: NDArray[np.int64], on: NDArray[np.bool_] | None) -> NDArray[np.int64]:
@@ -474,8 +475,9 @@ def sample_launch(
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     atomics = [step.index for step in loaded.program.steps if step.kind in ("global_atomic", "global_reduction")]
+    spans = tuple(TensorSpan(one.name, one.start, one.stop) for one in setup.memory.regions)
     traffic = GlobalTraffic(
-        tuple(setup.memory.regions), tracks_addresses=tracks_addresses,
+        spans, tracks_addresses=tracks_addresses,
         lane_steps=frozenset(atomics if tracks_addresses else ()),
     )  # fmt: skip
     setup.memory.tracks_touches = False
