@@ -13,6 +13,7 @@ _SLIDES = 2
 """Times that sectors of a CTA are requested on average, from which iterations shift a window over the same bytes."""
 _MARK = "mark contiguous, aligned offsets (tl.multiple_of)"
 _PAD = "rows begin at multiples of {} B only; pad them to multiples of {} B"
+_BOTH = "rows begin at multiples of {} B only, and {} {}: pad rows to multiples of {} B and {}; one alone gains nothing"
 _APART = "neighbouring elements are {} B apart; store each component contiguously"
 _INSTEAD = {
     NarrowReason.STRIDE: "make the stride {} a tl.constexpr of 1",
@@ -32,15 +33,29 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
     """
     traffic = model.traffic
     alignment = find_alignment(model, steps, width)
+    causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
+    arguments = model.sample.launch.arguments
     if alignment <= width < most:
         requested = sum(traffic.requested_sectors.get(step.index, 0) for step in steps)
         distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
         if 0 < _SLIDES * distinct <= requested:
             return None
+        is_strided = any(cause.reason is NarrowReason.STRIDE for cause in causes)
         gaps = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
-        return _APART.format(min(gaps)) if gaps else _PAD.format(alignment, most)
-    causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
-    arguments = model.sample.launch.arguments
+        apart = [gap for gap in gaps if is_strided or not _fill_gap(model, steps, width, gap)]
+        if apart:
+            return _APART.format(min(apart))
+        name = next((cause.name for cause in causes if cause.reason is NarrowReason.MASK and cause.is_promise), None)
+        if name is None:
+            return _PAD.format(alignment, most)
+        value, problem, remedy = (
+            arguments.get(name),
+            f"is not known to be a multiple of {MAX_BYTES}",
+            "promise it (tl.multiple_of)",
+        )
+        if type(value) is int and value % MAX_BYTES:
+            problem, remedy = f"is {value}", f"make {name} a multiple of {MAX_BYTES}"
+        return _BOTH.format(alignment, name, problem, most, remedy)
     for cause in causes:
         value = arguments.get(cause.name)
         if cause.is_promise and type(value) is int and value % MAX_BYTES:
@@ -68,6 +83,16 @@ def find_alignment(model: LaunchModel, steps: Iterable[ProgramStep], width: int)
     while first and alignment > 1 and all(start % alignment for start in first):
         alignment //= 2
     return alignment
+
+
+def _fill_gap(model: LaunchModel, steps: Sequence[ProgramStep], width: int, gap: int) -> bool:
+    """Whether the accesses of a line, each of `width` bytes per lane, together access all between two lanes."""
+    starts: dict[str | None, set[int]] = {}
+    for step in steps:
+        _, start = min(model.traffic.first_addresses.get(step.index, ()), default=(0, None))
+        if start is not None:
+            starts.setdefault(model.traffic.tensor_of_step.get(step.index), set()).add(start % gap)
+    return all(len(one) * width >= gap for one in starts.values())
 
 
 def _causes_at(model: LaunchModel, line: str, *, stores: bool) -> list[NarrowCause]:

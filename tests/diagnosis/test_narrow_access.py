@@ -124,6 +124,12 @@ def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[
     assert launch_causes._part_in_bounds(model) == part
 
 
+BOTH = (
+    "rows begin at multiples of 4 B only, and n is not known to be a multiple of 16: pad rows to multiples of 16 B"
+    " and promise it (tl.multiple_of); one alone gains nothing"
+)
+
+
 @pytest.mark.parametrize(
     ("starts", "runs", "sectors", "remedy"),
     [
@@ -131,16 +137,11 @@ def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[
         ([0, 512, 1024], {4}, (16, 16), "n must be known to be a multiple of 16 (tl.multiple_of)"),
         # a filter: every iteration shifts its window by one element
         ([400, 396, 392, 388], {4}, (64, 20), None),
-        # rows of 1023 elements, one per CTA, or four in one access
-        ([0, 4092, 8184], {4}, (17, 17), "rows begin at multiples of 4 B only; pad them to multiples of 16 B"),
-        (
-            [0, 16384],
-            {4, 16, 28, 24, 20},
-            (17, 17),
-            "rows begin at multiples of 4 B only; pad them to multiples of 16 B",
-        ),
+        # rows of 1023 elements, one per CTA, or four in one access; the mask blocks wide accesses, too
+        ([0, 4092, 8184], {4}, (17, 17), BOTH),
+        ([0, 16384], {4, 16, 28, 24, 20}, (17, 17), BOTH),
         # a view whose first element is at 4 B of a line
-        ([4, 516, 1028], {4}, (17, 17), "rows begin at multiples of 4 B only; pad them to multiples of 16 B"),
+        ([4, 516, 1028], {4}, (17, 17), BOTH),
         # the second of three numbers
         ([0, 3072], {12, 16}, (48, 48), "neighbouring elements are 12 B apart; store each component contiguously"),
         # lanes whose other elements are those of other instructions
@@ -161,6 +162,7 @@ def test_a_hint_holds_in_every_iteration(
             run_starts={0: runs},
             requested_sectors={0: sectors[0]},
             new_sectors={0: sectors[1]},
+            tensor_of_step={},
         ),
         sample=SimpleNamespace(launch=SimpleNamespace(arguments={"n": 1 << 20})),
     )
@@ -168,9 +170,53 @@ def test_a_hint_holds_in_every_iteration(
     assert access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16) == remedy
     model.sample.launch.arguments["n"] = 1000
     promised = access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16)
-    assert promised == (
-        remedy and remedy.replace("n must be known to be", "n is 1000: make it").replace(" (tl.multiple_of)", "")
+    of_argument = (
+        ("n must be known to be", "n is 1000: make it"),
+        ("n is not known to be a multiple of 16", "n is 1000"),
+        ("promise it", "make n a multiple of 16"),
+        (" (tl.multiple_of)", ""),
     )
+    for known, wrong in of_argument:
+        remedy = remedy and remedy.replace(known, wrong)
+    assert promised == remedy
     layout = NarrowCause(NarrowReason.LAYOUT, 8, "#mma", 3)
     monkeypatch.setattr(access_alignment, "_causes_at", lambda model, line, *, stores: [layout])
     assert "mark" not in (access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16) or "")
+    if remedy and "rows" in remedy:
+        assert access_alignment.how_to_widen(model, "k.py:3", steps, 4, 16) == (
+            "rows begin at multiples of 4 B only; pad them to multiples of 16 B"
+        )
+
+
+@pytest.mark.parametrize(
+    ("starts", "tensors", "reason", "distance"),
+    [
+        ((0, 2, 4, 6), "xxxx", NarrowReason.MASK, None),  # four elements of each lane, which a mask keeps apart
+        ((0, 2, 4, 6), "xxxx", NarrowReason.STRIDE, 8),  # four components, loaded in one line
+        ((2, 6), "xx", NarrowReason.MASK, 8),  # two of four components
+        ((0, 2, 4, 6), "xxyy", NarrowReason.MASK, 8),  # two of four components of two tensors each
+    ],
+)
+def test_lanes_that_are_apart_do_not_blame_the_layout_of_a_tensor_that_they_access_completely(
+    starts: tuple[int, ...], tensors: str, reason: NarrowReason, distance: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two CTAs, each with an odd row of 16-bit elements, with the instructions of one line."""
+    cause = NarrowCause(reason, 2, "", 3)
+    monkeypatch.setattr(access_alignment, "_causes_at", lambda model, line, *, stores: [cause])
+    steps: Any = [SimpleNamespace(index=index, kind="global_load") for index in range(len(starts))]
+    rows = (0, 10006)
+    model: Any = SimpleNamespace(
+        traffic=SimpleNamespace(
+            first_addresses={
+                at: {(cta, row + one): 1 for cta, row in enumerate(rows)} for at, one in enumerate(starts)
+            },
+            run_starts={at: {8} for at in range(len(starts))},
+            requested_sectors={},
+            new_sectors={},
+            tensor_of_step=dict(enumerate(tensors)),
+        ),
+        sample=SimpleNamespace(launch=SimpleNamespace(arguments={})),
+    )
+    padded = "rows begin at multiples of 2 B only; pad them to multiples of 16 B"
+    apart = f"neighbouring elements are {distance} B apart; store each component contiguously"
+    assert access_alignment.how_to_widen(model, "k.py:3", steps, 2, 16) == (apart if distance else padded)
