@@ -71,7 +71,7 @@ _PRODUCTS = (
     (r"\bH100 NVL\b", _peaks("H100 NVL", 3.9, _H100, fp8=1670.5, fp16=835.5, tf32=417.5, fp32=60)),
     (r"\bH100\b", _peaks("H100 SXM", 3.35, _H100, fp8=1979, fp16=989.5, tf32=494.5, fp32=67)),
     (r"\bH20\b", _peaks("H20", 4.0, "NVIDIA H20 datasheet", fp8=296, fp16=148, tf32=74, fp32=44)),
-    (r"\bA100-SXM.*80GB\b", _peaks("A100 80GB SXM", 2.039, _A100, fp16=312, tf32=156, fp32=19.5)),
+    (r"\bA100\b(-SXM.*80GB\b|(?!.*GB\b))", _peaks("A100 80GB SXM", 2.039, _A100, fp16=312, tf32=156, fp32=19.5)),
     (r"\bA100\b.*80GB\b", _peaks("A100 80GB PCIe", 1.935, _A100, fp16=312, tf32=156, fp32=19.5)),
     (r"\bA100\b", _peaks("A100 40GB", 1.555, _A100, fp16=312, tf32=156, fp32=19.5)),
     (r"\bA30\b", _peaks("A30", 0.933, "NVIDIA A30 Tensor Core GPU datasheet", fp16=165, tf32=82, fp32=10.3)),

@@ -27,7 +27,7 @@ _PRODUCTS = (
     (r"\bH100 NVL\b", Product("NVIDIA H100 NVL", 132, 94, 50, 1785)),
     (r"\bH100\b", Product("NVIDIA H100 80GB HBM3", 132, 80, 50, 1830)),
     (r"\bH20\b", Product("NVIDIA H20", 78, 96, 60, 1850)),
-    (r"\bA100\b.*80GB\b", Product("NVIDIA A100-SXM4-80GB", 108, 80, 40, 1410)),
+    (r"\bA100\b(.*80GB\b|(?!.*GB\b))", Product("NVIDIA A100-SXM4-80GB", 108, 80, 40, 1410)),
     (r"\bA100\b", Product("NVIDIA A100-SXM4-40GB", 108, 40, 40, 1410)),
     (r"\bA30\b", Product("NVIDIA A30", 56, 24, 24, 1440)),
     (r"\bA10\b", Product("NVIDIA A10", 72, 24, 6, 1695)),

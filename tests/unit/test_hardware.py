@@ -1,9 +1,12 @@
 """The table of GPUs: one row each, every number with a source, and numbers that agree with each other."""
 
+import re
+
 import pytest
 
+from artifact_inspector.execution.timing.ranking import gpu_model_of
 from artifact_inspector.hardware.peaks import _PRODUCTS as _PEAKS
-from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.hardware.peaks import Peaks, find_peaks
 from artifact_inspector.hardware.products import find_product, matrix_rate
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, Target, parse_target
 
@@ -30,6 +33,31 @@ def test_a_row_holds_what_its_architecture_can_hold(target: Target) -> None:
     assert rates.fma32_packed is None or rates.fma32_packed == 2 * rates.fma32
     assert ("f8" in rates.matrix) <= (rates.matrix.get("f8") == 2 * rates.matrix.get("f16", 0))
     assert bool(rates.matrix) <= (target.limits.matrix_unit != "none")
+
+
+@ALL
+def test_a_product_s_name_in_the_list_of_its_target_is_the_product_of_the_target(target: Target) -> None:
+    """`-t A100` and `-t sm_80` are one GPU, with the bandwidth of that GPU."""
+    product = target.gpu.product
+    for name in target.product_names if product is not None else ():
+        found = find_product(name)
+        if found is not None and name in re.split(r"[- ]", product.name):
+            assert found == product
+            assert find_peaks(name) == find_peaks(product.name)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        ("A100", "NVIDIA A100-SXM4-80GB"),
+        ("a100-sxm4-40gb", "NVIDIA A100-SXM4-40GB"),
+        ("A40", "A40"),
+        (None, "NVIDIA A10"),
+    ],
+)
+def test_predictions_name_the_exact_product_that_they_are_for(gpu: str | None, name: str) -> None:
+    """An A40 is not listed: its name stays."""
+    assert gpu_model_of(parse_target(gpu or "sm_86"), gpu).name == name
 
 
 _ARCHITECTURES = {

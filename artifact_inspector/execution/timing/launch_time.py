@@ -39,7 +39,7 @@ from artifact_inspector.execution.timing.ranking import (
 from artifact_inspector.execution.timing.residency import StallReason, overlap_sample
 from artifact_inspector.execution.timing.sampling import EQUAL_WORK, LaunchSample, sample_launch
 from artifact_inspector.files.binaries import read_cubin, read_function_code
-from artifact_inspector.hardware.products import clock_of, find_product
+from artifact_inspector.hardware.products import clock_of
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.hardware.timing import BOUNDS, TimingParameters
 
@@ -277,8 +277,6 @@ class _TimeModel:
         if accesses is not None:
             imbalance, mean_work = self._imbalance(accesses, sample, costs, resident)
             terms = {name: cycles * (1 if name == LATENCY_TERM else mean_work) for name, cycles in terms.items()}
-        found = find_product(chip.name)
-        product = chip.name if found is None else found.name
         us = score * imbalance / megahertz + timing.launch_us
         filled = sample.launch.ctas / (fullest * chip.multiprocessors)
         counted = {name: cycles * costs.busy_shares.get(name, 1.0) for name, cycles in terms.items()}
@@ -292,13 +290,13 @@ class _TimeModel:
             us=round(us, 2),
             low=round(us * TIME_RANGE[0], 2),
             high=round(us * TIME_RANGE[1], 2),
-            gpu=product,
+            gpu=chip.name,
             bound=bounds[0],
             terms={name: round(cycles / megahertz, 2) for name, cycles in terms.items()},
             waves=waves,
             imbalance=round(imbalance, 3),
             overlap=None if overlap[3] is None else round(overlap[3], 3),
-            is_validated=product in _VALIDATED_PRODUCTS,
+            is_validated=chip.name in _VALIDATED_PRODUCTS,
             bound_alike=tuple(name for name in dict.fromkeys(bounds) if name != bounds[0]),
         )
         return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))

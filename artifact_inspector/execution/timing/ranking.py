@@ -43,7 +43,7 @@ from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.files.binary import Cubin
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
-from artifact_inspector.hardware.products import clock_of, product_of
+from artifact_inspector.hardware.products import clock_of, find_product, product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import FABRIC_BYTES, TIMING, TimingParameters
 from artifact_inspector.model.arch import Backend
@@ -114,7 +114,7 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
             "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     return GpuModel(
-        gpu or product.name,
+        product.name if gpu is None or find_product(gpu) else gpu,
         rates,
         product.multiprocessors,
         product.l2_mib << 20,
