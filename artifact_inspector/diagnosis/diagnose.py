@@ -22,10 +22,11 @@ from artifact_inspector.diagnosis.launch_causes import find_launch_causes
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes
 from artifact_inspector.diagnosis.repeated_work import find_repeated_work
-from artifact_inspector.diagnosis.roofline import roofline_cycles
+from artifact_inspector.diagnosis.roofline import product_cycles, roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.launch_time import find_bounds
 from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.hardware.products import clock_of
 from artifact_inspector.hardware.timing import BOUNDS
 
 LEAST_INSTRUCTION_SHARE = 0.02
@@ -196,8 +197,11 @@ def _roofline_microseconds(model: LaunchModel) -> tuple[float | None, float | No
     """The roofline without the writes that stay in L2; and with them, as the distance from it was set."""
     if (time := model.launch_time) is None:
         return None, None
-    least, most = (roofline_cycles(model, time, share) for share in (time.traffic.written_share, 1.0))
-    return time.microseconds(model.sample, least), time.microseconds(model.sample, most)
+    cycles = (roofline_cycles(model, time, share) for share in (time.traffic.written_share, 1.0))
+    # a matrix unit at its peak lowers the clock, also for dots that the kernel computes elsewhere
+    products = product_cycles(model, time) / clock_of(time.gpu.name, 1.0) + time.gpu.timing.launch_us
+    least, most = (max(products, time.microseconds(model.sample, one)) for one in cycles)
+    return least, most
 
 
 def _remainder(ordered: Sequence[Attribution], hidden: Attribution | None) -> str:

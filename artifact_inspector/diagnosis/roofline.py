@@ -22,7 +22,7 @@ def roofline_cycles(model: LaunchModel, time: TimeModel, written_share: float = 
     """The larger of memory time and product time, in cycles; memory at its sustained rate."""
     gpu = time.gpu
     memory = _used_bytes(model, written_share) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
-    return max(memory, _product_cycles(model, time))
+    return max(memory, product_cycles(model, time))
 
 
 def _used_bytes(model: LaunchModel, written_share: float) -> float:
@@ -42,7 +42,7 @@ def _used_bytes(model: LaunchModel, written_share: float) -> float:
     return total
 
 
-def _product_cycles(model: LaunchModel, time: TimeModel) -> float:
+def product_cycles(model: LaunchModel, time: TimeModel) -> float:
     """Cycles of all dots at the peak of the matrix unit."""
     rates, sample = time.gpu.rates.matrix, model.sample
     cycles = 0.0

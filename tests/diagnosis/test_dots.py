@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from saved import saved
 
-from artifact_inspector.diagnosis import arithmetic_causes, latency_causes
+from artifact_inspector.diagnosis import arithmetic_causes, diagnose, latency_causes
 from artifact_inspector.diagnosis.source_operations import SourceOperations, read_source_operations
 
 
@@ -37,6 +37,20 @@ def test_only_fp32_products_gain_from_tf32(kind: str, rates: dict[str, int | Non
     model: Any = SimpleNamespace(time=SimpleNamespace(gpu=gpu))
     steps: Any = [SimpleNamespace(kind="tensor", lane_flop=((kind, 64),))]
     assert arithmetic_causes._tf32_gain(model, steps) == gain
+
+
+def test_a_product_on_the_fma_pipe_has_the_roofline_of_the_matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """137 GFLOP on an H100: at 1,980 MHz, the clock of a launch without matrix instructions, it would exceed the peak."""
+    flop, cycles_per_second = 2 * 4096**3, 2 * 2048 * 132
+    for name in ("product_cycles", "roofline_cycles"):
+        monkeypatch.setattr(diagnose, name, lambda *arguments: flop / cycles_per_second)
+    gpu = SimpleNamespace(name="NVIDIA H100 80GB HBM3", timing=SimpleNamespace(launch_us=1.0))
+    traffic = SimpleNamespace(written_share=1.0)
+    time = SimpleNamespace(gpu=gpu, traffic=traffic, microseconds=lambda sample, cycles: cycles / 1980 + 1.0)
+    model: Any = SimpleNamespace(launch_time=time, sample=None)
+    least, most = diagnose._roofline_microseconds(model)
+    assert least == most
+    assert flop / (least or 0.0) / 1e6 < 989.5  # the peak of the data sheet in TFLOP/s
 
 
 @pytest.mark.parametrize(
