@@ -43,6 +43,7 @@ _CONVERSION_FRACTION = 0.25
 """Instructions of a line that converts operands that are left without the conversion: addresses, for instance."""
 _TF32_GAIN = 8
 """Rate of tf32 products over fp32 multiply-adds, at least: A100 white paper, table 1."""
+_AS_TF32 = "input_precision='tf32'"
 
 
 def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
@@ -172,10 +173,12 @@ def _dots(model: LaunchModel) -> Iterator[Attribution]:
         if not any(step.kind == "tensor" and not step.opcode.startswith("HFMA2") for step in steps):
             kinds = {kind for step in steps for kind, _ in step.lane_flop}
             if "fp32" in kinds:
-                reason = "the fp32 dot runs on the FMA pipe; input_precision='tf32' uses the matrix unit"
+                _, narrow = operations.wide_dots.get(line, ("", ""))
+                repair = f"its operands are loaded as {narrow}: multiply {narrow}, which" if narrow else _AS_TF32
+                reason = f"the fp32 dot runs on the FMA pipe; {repair} uses the matrix unit"
                 yield attribute(model, CauseKind.FP32_DOT, line, [*steps, *operand_steps], reason, left=1 / _TF32_GAIN)
         elif (gain := _tf32_gain(model, steps)) > 1 and line not in operations.wide_dots:
-            reason = f"the dot multiplies at the fp32 rate; input_precision='tf32' multiplies {gain:.0f} times as fast"
+            reason = f"the dot multiplies at the fp32 rate; {_AS_TF32} multiplies {gain:.0f} times as fast"
             products = [step for step in steps if step.kind == "tensor"]
             yield attribute(model, CauseKind.FP32_DOT, line, products, reason, left=1 / gain)
         elif line in operations.wide_dots:

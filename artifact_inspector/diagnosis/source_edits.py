@@ -278,7 +278,8 @@ def _hoist(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdi
 
 
 def _use_tf32(kernel: KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
-    """All dots on the matrix unit with tf32 operands."""
+    """All dots on the matrix unit with the operands as they are loaded, or with tf32 operands."""
+    yield from _narrow_dot(kernel, line, kind)
     changes: dict[int, str | None] = {}
     for statement in kernel.statements:
         if not calls_of(statement, "dot"):

@@ -39,6 +39,24 @@ def test_only_fp32_products_gain_from_tf32(kind: str, rates: dict[str, int | Non
     assert arithmetic_causes._tf32_gain(model, steps) == gain
 
 
+@pytest.mark.parametrize(
+    ("wide_dots", "remedy"),
+    [
+        ({}, "input_precision='tf32' uses the matrix unit"),
+        ({"k.py:9": ("f32", "f16")}, "its operands are loaded as f16: multiply f16, which uses the matrix unit"),
+    ],
+)
+def test_a_dot_of_upcast_operands_on_the_fma_pipe_needs_no_upcast(
+    wide_dots: dict[str, tuple[str, str]], remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step: Any = SimpleNamespace(kind="", opcode="FFMA", lane_flop=(("fp32", 2),), source_place="k.py:9")
+    operations = SourceOperations({"k.py:9": frozenset({"tt.dot"})}, wide_dots=wide_dots)
+    model: Any = SimpleNamespace(operations=operations, steps=())
+    monkeypatch.setattr(arithmetic_causes, "group_by_line", lambda model, accepts: {"k.py:9": [step]})
+    monkeypatch.setattr(arithmetic_causes, "attribute", lambda model, kind, line, steps, reason, left: reason)
+    assert list(arithmetic_causes._dots(model)) == [f"the fp32 dot runs on the FMA pipe; {remedy}"]
+
+
 def test_a_product_on_the_fma_pipe_has_the_roofline_of_the_matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """137 GFLOP on an H100: at 1,980 MHz, the clock of a launch without matrix instructions, it would exceed the peak."""
     flop, cycles_per_second = 2 * 4096**3, 2 * 2048 * 132
