@@ -13,8 +13,8 @@ _SLIDES = 2
 """Times that sectors of a CTA are requested on average, from which iterations shift a window over the same bytes."""
 _MARK = "mark contiguous, aligned offsets (tl.multiple_of)"
 _PAD = "rows begin at multiples of {} B only; pad them to multiples of {} B"
-_BOTH = "rows begin at multiples of {} B only, and {} {}: pad rows to multiples of {} B and {}; one alone gains nothing"
 _APART = "neighbouring elements are {} B apart; store each component contiguously"
+_WRONG, _UNKNOWN = "{} is {}: make it a multiple of 16", "{} must be known to be a multiple of 16 (tl.multiple_of)"
 _INSTEAD = {
     NarrowReason.STRIDE: "make the stride {} a tl.constexpr of 1",
     NarrowReason.MODULO: "take no remainder by {} in the address",
@@ -31,38 +31,28 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
         width: bytes of a thread at a time.
         most: bytes that a thread has in all, 16 at most.
     """
-    traffic = model.traffic
-    alignment = find_alignment(model, steps, width)
+    traffic, alignment = model.traffic, find_alignment(model, steps, width)
     causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
-    arguments = model.sample.launch.arguments
-    if alignment <= width < most:
+    padding = _PAD.format(alignment, most) if alignment <= width < most else ""
+    if padding:
         requested = sum(traffic.requested_sectors.get(step.index, 0) for step in steps)
         distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
         if 0 < _SLIDES * distinct <= requested:
             return None
-        is_strided = any(cause.reason is NarrowReason.STRIDE for cause in causes)
         gaps = {gap for step in steps for gap in traffic.run_starts.get(step.index, ()) if width < gap < MAX_BYTES}
-        apart = [gap for gap in gaps if is_strided or not _fill_gap(model, steps, width, gap)]
-        if apart:
-            return _APART.format(min(apart))
-        name = next((cause.name for cause in causes if cause.reason is NarrowReason.MASK and cause.is_promise), None)
-        if name is None:
-            return _PAD.format(alignment, most)
-        value, problem, remedy = (
-            arguments.get(name),
-            f"is not known to be a multiple of {MAX_BYTES}",
-            "promise it (tl.multiple_of)",
-        )
-        if type(value) is int and value % MAX_BYTES:
-            problem, remedy = f"is {value}", f"make {name} a multiple of {MAX_BYTES}"
-        return _BOTH.format(alignment, name, problem, most, remedy)
-    for cause in causes:
-        value = arguments.get(cause.name)
-        if cause.is_promise and type(value) is int and value % MAX_BYTES:
-            return f"{cause.name} is {value}: make it a multiple of {MAX_BYTES}"
-    promised = dict.fromkeys(cause.name for cause in causes if cause.is_promise)
+        if not any(cause.reason is NarrowReason.STRIDE for cause in causes):
+            gaps = {gap for gap in gaps if not _fill_gap(model, steps, width, gap)}
+        if gaps:
+            return _APART.format(min(gaps))
+        causes = [cause for cause in causes if cause.reason is NarrowReason.MASK]
+    promised, arguments = [cause.name for cause in causes if cause.is_promise], model.sample.launch.arguments
+    values = ((name, arguments.get(name)) for name in promised)
+    wrong = (_WRONG.format(*one) for one in values if type(one[1]) is int and one[1] % MAX_BYTES)
     if promised:
-        return f"{', '.join(promised)} must be known to be a multiple of {MAX_BYTES} (tl.multiple_of)"
+        promise = next(wrong, _UNKNOWN.format(", ".join(dict.fromkeys(promised))))
+        return f"{padding}, and {promise}; one alone gains nothing" if padding else promise
+    if padding:
+        return padding
     texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
     is_of_layout = any(cause.reason is NarrowReason.LAYOUT for cause in causes)
     return texts[0] if texts else None if is_of_layout else _MARK
@@ -89,8 +79,7 @@ def _fill_gap(model: LaunchModel, steps: Sequence[ProgramStep], width: int, gap:
     """Whether the accesses of a line, each of `width` bytes per lane, together access all between two lanes."""
     starts: dict[str | None, set[int]] = {}
     for step in steps:
-        _, start = min(model.traffic.first_addresses.get(step.index, ()), default=(0, None))
-        if start is not None:
+        for _, start in sorted(model.traffic.first_addresses.get(step.index, ()))[:1]:
             starts.setdefault(model.traffic.tensor_of_step.get(step.index), set()).add(start % gap)
     return all(len(one) * width >= gap for one in starts.values())
 

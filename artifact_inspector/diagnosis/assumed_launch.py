@@ -93,18 +93,16 @@ def assume_indices(artifact: Artifact, request: LaunchRequest) -> LaunchRequest:
     grid = [int(extent) for extent in (*request.grid, 1, 1)][:3]
     sizes = {name: tensor.bytes * 8 // tensor.bits for name, tensor in tensors.items()}
     bounds = _find_bounds(analysis, numbers, grid, sizes, needed)
-    filled = {name: _with_indices(tensors[name], bounds.get(name, _UNRELATED)) for name in needed}
+    filled: dict[str, Tensor] = {}
+    for name, tensor in ((name, tensors[name]) for name in needed):
+        dtype = f"{'u' if tensor.dtype.startswith('u') else 'i'}{tensor.bits}"
+        filled[name] = replace(tensor, values=random_values(sizes[name], bounds.get(name, _UNRELATED), dtype))
     note = f"the values of {', '.join(needed)} are unknown: random ones were assumed"
     return replace(request, arguments={**request.arguments, **filled}, notes=(*request.notes, note))
 
 
 def _is_integer(tensor: Tensor) -> bool:
     return tensor.dtype.removeprefix("u").startswith(("i", "torch.int", "long"))
-
-
-def _with_indices(tensor: Tensor, bound: int) -> Tensor:
-    dtype = f"{'u' if tensor.dtype.startswith('u') else 'i'}{tensor.bits}"
-    return replace(tensor, values=random_values(tensor.bytes * 8 // tensor.bits, bound, dtype))
 
 
 def _tensor_function(artifact: Artifact) -> Function | None:
@@ -239,8 +237,13 @@ class _Assumption:
             constants = self.analysis.evaluate({}, (1, 1, 1)).values
             steps = [constants[b[2]].high for b in self.analysis.loops().values() if b[2] in constants]
             counts = [step // use.tile for step in steps if step % use.tile == 0]
-            # without a loop each CTA has the indices of its own
-            return max(counts) if counts else max(1, ASSUMED_NUMBER // self._step_of(axis))
+            if counts:
+                return max(counts)
+            # without a loop each CTA has the indices of its own: how far are those of two neighbours apart?
+            grid = [2 if index == axis else 1 for index in range(3)]
+            other = {n: x.high for n, x in self.analysis.evaluate({}, grid).values.items() if x.base is None}
+            distances = (high - constants[n].high for n, high in other.items() if n in constants)
+            return max(1, ASSUMED_NUMBER // max(distances, default=1))
         limited = [
             check
             for check in self.analysis.comparisons()
@@ -255,12 +258,6 @@ class _Assumption:
         if len(self.ids) == 1:
             return ASSUMED_NUMBER
         return _FEW_ROWS[min(axis - min(self.ids), 1)] if axis != min(self.ids) else ASSUMED_NUMBER // 4
-
-    def _step_of(self, axis: int) -> int:
-        """How far the indices of two neighbours along an axis are apart; 1 if unknown."""
-        grids = [[extent if index == axis else 1 for index in range(3)] for extent in (1, 2)]
-        first, second = (self.analysis.evaluate({}, grid).values for grid in grids)
-        return max((second[n].high - first[n].high for n in second if n in first and second[n].base is None), default=1)
 
     def _masked_extent(self, axis: int, limited: Sequence[tuple[str, str]]) -> int:
         """The fewest CTAs with which some mask is reached, by doubling and bisection."""

@@ -78,13 +78,14 @@ def propose_changes(
         [{'num_stages': 3}, {'num_stages': 4}]
     """
     sized = {name: value for name, value in constants.items() if name in tiles or TILE_NAMES.fullmatch(name)}
+    of_amd = {"waves_per_eu": (2, 4), "matrix_instr_nonkdim": (16, 32)} if warp_size == AMD_WARP else {}
     by_kind = [_changes_for(kind, options, sized, warp_size) for kind in kinds]
     constants = {name: value for name, value in constants.items() if type(value) in (int, str)}
     proposals = [
         *({name: "tf32"} for name, value in constants.items() if value == "ieee"),
         # the first of each cause, then the second of each
         *(change for row in zip_longest(*by_kind) for change in row if change is not None),
-        *_matrix_shapes(options, warp_size),
+        *({name: count} for name, counts in of_amd.items() for count in counts if count != options.get(name)),
         *_stages(options, 1),
         *_warps(options, warp_size, (2, 0.5)),
         *_tiles(sized, (2, 0.5)),
@@ -173,13 +174,6 @@ def _tiles(tiles: Mapping[str, Any], factors: Sequence[float]) -> Iterator[Chang
                 scaled = value * (factor**3 if value < _LEAST_TILE and factor > 1 else factor)
                 if min(_LEAST_TILE, value) <= scaled <= _MOST_TILE:
                     yield {name: int(scaled)}
-
-
-def _matrix_shapes(options: Mapping[str, Any], warp_size: int) -> Iterator[Change]:
-    """Options of AMD's back end; their values replace a default of 0."""
-    if warp_size == AMD_WARP:
-        yield from ({"waves_per_eu": count} for count in (2, 4) if count != options.get("waves_per_eu"))
-        yield from ({"matrix_instr_nonkdim": size} for size in (16, 32) if size != options.get("matrix_instr_nonkdim"))
 
 
 def changed_grid(

@@ -142,8 +142,13 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
         summary = f"Nothing stands out: {reason}{_describe_speed(speed)}{_remainder(ordered, hidden)}."
     else:
         if not is_large:
-            bound_text = _describe_bound(model, bound, speed)
-            causes = (_name_largest(bound_text, ordered[0]) if ordered else bound_text,)
+            causes = (_describe_bound(model, bound, speed),)
+            for largest in ordered[:1]:  # of less than the error of the model
+                largest_text = (
+                    f"{largest.line or 'the launch'} ({largest.share:.0%}), {re.split('[;,]', largest.reason)[0]}"
+                )
+                text = f"{causes[0].text[:-1]}; largest: {largest_text}."
+                causes = (replace(largest.as_cause(), text=text),)
         summary = causes[0].text
     artifact = model.sample.loaded.artifact
     return Diagnosis(
@@ -276,13 +281,6 @@ def explain_order(cause: Attribution, first: Attribution) -> str:
     if cause.kind is CauseKind.TYPE_CONVERSION:
         return "; listed later, since mixed precision needs most conversions"
     return "; listed later, since the repair of the first cause often shrinks it"
-
-
-def _name_largest(bound: Cause, largest: Attribution) -> Cause:
-    """A cause of less than the error of the model, after what bounds the launch."""
-    reason = re.split("[;,]", largest.reason)[0]
-    text = f"{bound.text[:-1]}; largest: {largest.line or 'the launch'} ({largest.share:.0%}), {reason}."
-    return replace(largest.as_cause(), text=text)
 
 
 def _describe_bound(model: LaunchModel, bound: str, speed: float) -> Cause:

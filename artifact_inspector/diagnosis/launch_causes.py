@@ -52,12 +52,11 @@ def _idle_multiprocessors(model: LaunchModel) -> Iterator[Attribution]:
     ctas, count = model.sample.launch.ctas, model.multiprocessors
     if count is None or ctas >= count:
         return
-    unit = model.occupancy.unit
     share = None
     if model.time is not None and model.cycles:
         spread = max(model.cycles * ctas / count, roofline_cycles(model, model.time))
         share = max(0.0, 1 - spread / model.cycles)
-    reason = f"{ctas} CTAs leave {count - ctas} of {count} {unit}s idle; split the work into more CTAs"
+    reason = f"{ctas} CTAs leave {count - ctas} of {count} {model.occupancy.unit}s idle; split the work into more CTAs"
     yield Attribution(CauseKind.IDLE_MULTIPROCESSORS, None, share, 1 - ctas / count, reason)
 
 
@@ -83,10 +82,9 @@ def _excess_threads(model: LaunchModel) -> Iterator[Attribution]:
     if elements is None or threads < 2 * elements:
         return
     share = None
-    factor = threads / elements
     if model.time is not None and model.cycles:
         launch = model.sample.launch
-        ctas = max(1, int(launch.ctas / factor))
+        ctas = max(1, launch.ctas * elements // threads)
         fuller = replace(model.sample, launch=replace(launch, grid=(ctas, 1, 1), cluster_size=1))
         share = max(0.0, 1 - max(model.time.score(fuller), roofline_cycles(model, model.time)) / model.cycles)
     reason = f"{threads} threads share tiles of {elements} elements; use larger tiles or fewer warps"

@@ -35,6 +35,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import occupancy_of
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 
 _SCALED_COUNTERS = (
@@ -168,9 +169,8 @@ class LaunchModel:
 
     def is_in_loop(self, step: ProgramStep) -> bool:
         """Whether a step was executed more than once, or belongs to an unrolled loop."""
-        return self.visits.get(step.index, 0) > 1 or (
-            step.source_place in self.unrolled_lines and step.index in self.visits
-        )
+        visits = self.visits.get(step.index, 0)
+        return visits > 1 or (visits > 0 and step.source_place in self.unrolled_lines)
 
     def bytes_per_lane(self, steps: Sequence[ProgramStep]) -> float:
         """Bytes of a thread at a time, on average over accesses to global memory; 0 without any."""
@@ -220,7 +220,7 @@ def model_launch(
     occupancy = occupancy_of(resources, limits, resources.registers.value)
     sample = sample_evenly(loaded, launch, limit, tracks_addresses=True)
     time = _time_model(loaded, sample, target, resources, occupancy, gpu, limit, fetched)
-    product = limits.gpu.product
+    product = product_of(limits, gpu)
     operations, visits = read_source_operations(artifact), Counter(sample.trace)
     return LaunchModel(
         sample=sample,

@@ -268,6 +268,9 @@ def _spills(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _atomics(model: LaunchModel) -> Iterator[Attribution]:
+    # the least that the launch takes, if times are not predicted: the cycles in which it issues its instructions
+    instructions = sum(model.counters.warps_executed) * model.sample.launch.ctas / len(model.sample.ctas)
+    issue_cycles = instructions / (model.multiprocessors or 1) / _ISSUED_PER_CYCLE
     for line, steps in group_by_line(model, lambda step: step.kind in _ATOMICS).items():
         swaps = [step for step in steps if "CAS" in step.opcode or "cmpswap" in step.opcode]
         retried = [step for step in _steps_of_lines(model, steps) if step.assumes_swap] if swaps else []
@@ -284,7 +287,7 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
             )
             of_steps = attribute(model, CauseKind.COMPARE_AND_SWAP, line, _steps_of_lines(model, steps), reason)
             yield replace(of_steps, share=None if share is None else max(share, of_steps.share or 0.0), weight=1.0)
-        elif hits >= LEAST_CONTENTION and (share is not None or serial >= _issue_cycles(model)):
+        elif hits >= LEAST_CONTENTION and (share is not None or serial >= issue_cycles):
             reason = (
                 f"{_at_least(hits)} atomics of the launch update one address, one after the other; reduce them first"
             )
@@ -303,13 +306,6 @@ def atomic_cycles(model: LaunchModel) -> float:
             serial = (model.cycles or 0.0) + (hits - 1) * model.time.gpu.timing.atomic
         cycles = max(cycles, serial)
     return cycles
-
-
-def _issue_cycles(model: LaunchModel) -> float:
-    """Cycles in which the launch issues its instructions: the least that it takes, if times are not predicted."""
-    sample = model.sample
-    instructions = sum(model.counters.warps_executed) * sample.launch.ctas / len(sample.ctas)
-    return instructions / (model.multiprocessors or 1) / _ISSUED_PER_CYCLE
 
 
 def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[ProgramStep]:
