@@ -20,9 +20,8 @@ _RATE_OF_LOADED = {"f16": "f16", "bf16": "f16", "i8": "i8"}
 
 def roofline_cycles(model: LaunchModel, time: TimeModel, written_share: float = 1.0) -> float:
     """The larger of memory time and product time, in cycles; memory at its sustained rate."""
-    gpu = time.gpu
-    memory = _used_bytes(model, written_share) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
-    return max(memory, product_cycles(model, time))
+    rate = time.gpu.dram_bytes_per_cycle * time.gpu.timing.dram_share
+    return max(_used_bytes(model, written_share) / rate, product_cycles(model, time))
 
 
 def _used_bytes(model: LaunchModel, written_share: float) -> float:
