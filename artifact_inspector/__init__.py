@@ -62,12 +62,7 @@ _NAMES_BY_MODULE = {
     "api": ("Inspection", "RegionView", "Watched", "compile_and_inspect", "from_json", "inspect", "to_json", "watch"),
     "files.cache": ("Artifact", "Cache", "OtherFile", "Problem", "open_cache", "read_stage"),
     "compiling": (
-        "CapturedKernel",
-        "CompileResult",
-        "KernelRequest",
-        "ProgramRun",
-        "capture_program",
-        "compile_kernel",
+        "CapturedKernel", "CompileResult", "KernelRequest", "ProgramRun", "capture_program", "compile_kernel",
         "compile_kernels",
     ),
     "api.pruning": ("autotune", "prune_configs", "prune_helion", "prune_inductor"),
@@ -79,7 +74,7 @@ _NAMES_BY_MODULE = {
     "facts.modules": ("read_module",),
     "model": ("EventKind", "Instruction", "Module", "Stage"),
     "hardware.targets": ("Target", "parse_target"),
-}
+}  # fmt: skip
 _MODULE_BY_NAME = {name: module_name for module_name, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [

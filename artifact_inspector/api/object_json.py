@@ -32,24 +32,10 @@ FORMAT_NAME = "artifact-inspector object 2"
 _TYPES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
-        Artifact,
-        Cache,
-        CompileResult,
-        Finding,
-        Inspection,
-        KernelFacts,
-        KernelRequest,
-        OtherFile,
-        Problem,
-        RegionFacts,
-        RegionWork,
-        RoundFacts,
-        RoundPair,
-        StageFacts,
-        Target,
-        WaitFacts,
+        Artifact, Cache, CompileResult, Finding, Inspection, KernelFacts, KernelRequest, OtherFile, Problem,
+        RegionFacts, RegionWork, RoundFacts, RoundPair, StageFacts, Target, WaitFacts,
     )
-}
+}  # fmt: skip
 
 
 class _Codec(NamedTuple):

@@ -28,13 +28,9 @@ EXCHANGES = frozenset(
 )
 """Shared memory through which warps exchange values, with barriers around it."""
 _SHARED_ACCESSES = (
-    file_facts.shared_loads,
-    file_facts.shared_stores,
-    iteration_facts.shared_loads,
-    iteration_facts.shared_stores,
-    iteration_facts.shared_loads_once,
-    iteration_facts.shared_stores_once,
-)
+    file_facts.shared_loads, file_facts.shared_stores, iteration_facts.shared_loads, iteration_facts.shared_stores,
+    iteration_facts.shared_loads_once, iteration_facts.shared_stores_once,
+)  # fmt: skip
 _COUNTED = COUNTS | {Category.IN_FLIGHT, Category.BARRIERS}
 """Categories of figures that decide nothing by themselves where they change little."""
 

@@ -14,16 +14,9 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 
 OF_THE_LAUNCH = (
-    "num_warps",
-    "num_ctas",
-    "cluster_dims",
-    "shared",
-    "tmem_size",
-    "global_scratch_size",
-    "profile_scratch_size",
-    "launch_pdl",
-    "launch_cooperative_grid",
-)
+    "num_warps", "num_ctas", "cluster_dims", "shared", "tmem_size", "global_scratch_size", "profile_scratch_size",
+    "launch_pdl", "launch_cooperative_grid",
+)  # fmt: skip
 """What a launch takes from the metadata, whatever the code is."""
 
 

@@ -21,14 +21,8 @@ _WIDER: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Operand type of a dot → the loaded types that a matrix unit multiplies without conversion."""
 CONVERSIONS = (
-    "arith.extf",
-    "arith.truncf",
-    "arith.sitofp",
-    "arith.uitofp",
-    "arith.fptosi",
-    "arith.fptoui",
-    "tt.fp_to_fp",
-)
+    "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui", "tt.fp_to_fp",
+)  # fmt: skip
 _WIDENS = ("arith.extf", "arith.sitofp", "arith.uitofp", "tt.fp_to_fp")
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 _SLOW_ON_64_BITS = (

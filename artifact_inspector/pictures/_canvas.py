@@ -20,35 +20,21 @@ INK = "#111111"
 """Colour of text on any fill, in both modes."""
 
 LIGHT = {
-    "paper": "#ffffff",
-    "text": "#1f2328",
-    "faint": "#59636e",
-    "line": "#7a828b",
-    "accent": "#0060a8",
-    "alarm": "#a63d00",
-}
+    "paper": "#ffffff", "text": "#1f2328", "faint": "#59636e", "line": "#7a828b",
+    "accent": "#0060a8", "alarm": "#a63d00",
+}  # fmt: skip
 """Background, text and lines of the light mode."""
 
 DARK = {
-    "paper": "#14181d",
-    "text": "#e9edf1",
-    "faint": "#aab4be",
-    "line": "#8b949e",
-    "accent": "#6cb8f0",
-    "alarm": "#ff9d5c",
-}
+    "paper": "#14181d", "text": "#e9edf1", "faint": "#aab4be", "line": "#8b949e",
+    "accent": "#6cb8f0", "alarm": "#ff9d5c",
+}  # fmt: skip
 """The same for the dark mode."""
 
 FAMILIES = {
-    "load": "#56b4e9",
-    "wait": "#e69f00",
-    "shared": "#1fae86",
-    "matrix": "#e8743b",
-    "float": "#f0e442",
-    "store": "#a9b1ba",
-    "barrier": "#d98cb8",
-    "other": "#d3d8dd",
-}
+    "load": "#56b4e9", "wait": "#e69f00", "shared": "#1fae86", "matrix": "#e8743b", "float": "#f0e442",
+    "store": "#a9b1ba", "barrier": "#d98cb8", "other": "#d3d8dd",
+}  # fmt: skip
 """Fills of event families, equal in both modes."""
 
 NUMBERED_FILLS = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")

@@ -75,27 +75,18 @@ class SourceRemark:
 
 
 _CHANGED = "A fact of the kernel differs from the baseline."
+_FACTS = {
+    "verdict": "The order of loads and computes", "spills": "Registers spilled to memory", "waits": "Wait depths",
+    "mma": "Matrix instructions", "atomics": "Atomics", "shared": "Shared memory", "registers": "Registers",
+    "occupancy": "Occupancy", "loads": "Loads and copies", "stores": "Stores", "in-flight": "Loads in flight",
+    "bounds": "Bounds checks", "conversions": "Layout conversions", "barriers": "Barriers",
+    "float": "Float operations", "findings": "Findings", "instructions": "Instruction counts",
+}  # fmt: skip
 GATE_RULES: tuple[RemarkRule, ...] = tuple(
     RemarkRule(code, code, summary, f"{summary} {remainder}".strip())
     for code, summary, remainder in (
         (TIME, "The predicted time got longer.", "It is that of a launch on record, without a GPU."),
-        ("verdict", "The order of loads and computes changed.", _CHANGED),
-        ("spills", "Registers spilled to memory changed.", _CHANGED),
-        ("waits", "Wait depths changed.", _CHANGED),
-        ("mma", "Matrix instructions changed.", _CHANGED),
-        ("atomics", "Atomics changed.", _CHANGED),
-        ("shared", "Shared memory changed.", _CHANGED),
-        ("registers", "Registers changed.", _CHANGED),
-        ("occupancy", "Occupancy changed.", _CHANGED),
-        ("loads", "Loads and copies changed.", _CHANGED),
-        ("stores", "Stores changed.", _CHANGED),
-        ("in-flight", "Loads in flight changed.", _CHANGED),
-        ("bounds", "Bounds checks changed.", _CHANGED),
-        ("conversions", "Layout conversions changed.", _CHANGED),
-        ("barriers", "Barriers changed.", _CHANGED),
-        ("float", "Float operations changed.", _CHANGED),
-        ("findings", "Findings changed.", _CHANGED),
-        ("instructions", "Instruction counts changed.", _CHANGED),
+        *((fact, f"{subject} changed.", _CHANGED) for fact, subject in _FACTS.items()),
         ("code", "The code changed.", "It differs in more than names and locations, but no fact does."),
         ("gone", "A kernel of the baseline is missing in the cache, or matches several kernels.", ""),
         ("new", "A kernel of the cache is not in the baseline.", ""),

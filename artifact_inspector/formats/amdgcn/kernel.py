@@ -50,14 +50,9 @@ class InitialState:
 
 
 _USER_REGISTERS = (
-    ("private_segment_buffer", 4),
-    ("dispatch_ptr", 2),
-    ("queue_ptr", 2),
-    ("kernarg_segment_ptr", 2),
-    ("dispatch_id", 2),
-    ("flat_scratch_init", 2),
-    ("private_segment_size", 1),
-)
+    ("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1),
+)  # fmt: skip
 """User registers in allocation order, with their sizes."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+(\d{1,18})\b", re.M)
 _FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
