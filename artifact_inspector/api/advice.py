@@ -8,11 +8,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.api.option_compiles import request_for
+from artifact_inspector.api.remedy_trial import has_launch_times, predict_time
 from artifact_inspector.comparison.matching import digest_of
 from artifact_inspector.compiling.ask.compile import compile_kernels
-from artifact_inspector.diagnosis.assumed_launch import assume_indices, assume_launch
+from artifact_inspector.diagnosis.assumed_launch import assume_launch
 from artifact_inspector.diagnosis.cause import Diagnosis
 from artifact_inspector.diagnosis.diagnose import diagnose, with_time
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
@@ -24,7 +24,7 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Backend, Stage
+from artifact_inspector.model import Stage
 
 _SAMPLED_TIME = "the time is that of some CTAs: the budget ended before all were simulated"
 _COMPARED_STAGES = (Stage.TTIR, Stage.PTX, Stage.AMDGCN)
@@ -102,11 +102,8 @@ def with_launch_times(
     """The diagnoses with the times that `predict` prints; a note for each whose time stays that of some CTAs."""
     timed = []
     for (entry, request), diagnosis in zip(pairs, diagnoses, strict=False):
-        budget, time = current_budget(), None
-        request = assume_indices(entry, request)
-        if diagnosis.gpu is not None and entry.target is not None and entry.target.backend is Backend.CUDA:
-            if budget is None or not budget.is_spent():
-                time = predict_launches([(entry, request)], disassemble, gpu=gpu, steps=steps)[0].time
+        if diagnosis.gpu is not None and has_launch_times(entry):
+            time = predict_time(RankingCandidate(entry, request, entry.constants), disassemble, gpu, steps)
             if time is None:
                 diagnosis = replace(diagnosis, notes=(*diagnosis.notes, _SAMPLED_TIME))
             else:

@@ -116,6 +116,7 @@ def advise_launch(entry: Artifact, request: LaunchRequest | None, settings: Advi
         disassemble = binary_disassembler(find_disassembler(settings.nvdisasm))
         with limit_simulation(settings.simulation_seconds), scratch_directory() as scratch:
             (diagnosis,) = diagnose_launches([pair], disassemble, gpu=settings.gpu, steps=settings.steps)
+            (diagnosis,) = with_launch_times([pair], [diagnosis], disassemble, gpu=settings.gpu, steps=settings.steps)
             search = None
             if settings.search_seconds:
                 search = search_remedies(
@@ -128,7 +129,6 @@ def advise_launch(entry: Artifact, request: LaunchRequest | None, settings: Advi
                     kernel=settings.kernel,
                     budget=settings.search_seconds,
                 )
-            settled = with_launch_times([pair], [diagnosis], disassemble, gpu=settings.gpu, steps=settings.steps)
     except InspectorError as error:
         return Advice(None, None, error.message)
-    return Advice(settled[0], search)
+    return Advice(diagnosis, search)

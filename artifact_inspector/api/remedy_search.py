@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
@@ -13,8 +13,17 @@ from typing import Any
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.mask_remedy import with_mask_remedy
 from artifact_inspector.api.option_compiles import can_recompile, find_better_options, recompile_options, request_for
-from artifact_inspector.api.remedy_trial import Trial, count_unique_bytes, describe_costs
-from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
+from artifact_inspector.api.remedy_trial import (
+    Trial,
+    count_unique_bytes,
+    describe_costs,
+    predict_time,
+    price_launches,
+    rank_trial,
+    saves,
+    time_launches,
+)
+from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.process import keep_workers, kept_processor_seconds
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.diagnosis.assumed_launch import ASSUMED, assume_indices
@@ -34,11 +43,10 @@ from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
 from artifact_inspector.diagnosis.tile_axes import find_tile_axes
-from artifact_inspector.errors import CacheError, CompileError, UsageError
+from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -47,12 +55,9 @@ from artifact_inspector.files.cache import Artifact, open_cache
 MOST_REMEDIES = 3
 _REORDERED = 2.0**-16
 """Share of a result of positive terms by which it may differ with other tiles: they sum in another order."""
-LEAST_SAVING = 1.0
-"""Microseconds from which it counts: starts of a kernel vary by as much."""
-LEAST_GAIN = 1.05
-"""Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 NOTHING_HELPS = "No change tried helps"
-_GLUON = " Layouts and buffers of a Gluon kernel are in its source, and are not changed; it does not read num_stages."
+_GLUON = "Layouts and buffers of a Gluon kernel are in its source, and are not changed; it does not read num_stages."
+_SPENT = "the budget is spent (its time, or half of it on processors); --budget raises it."
 _BATCH = 4
 _MOST_EXCESS = 1.5
 """Processor time over that of the budget after which nothing further is checked, even if no remedy is known yet."""
@@ -74,10 +79,10 @@ _LEAST_COMPARISON = 20.0
 """The same at least, even if the budget is spent: one that is cut off proves nothing."""
 _LIBRARY_SECONDS = 8.0
 """Processor time of importing a library, as each compile of its source and each comparison does."""
-_SEARCH_SHARE = 2 / 3
+_SEARCH_SHARE = 1 / 2
 """Share of the budget for the search; what is left is for the checks of the best."""
-PROCESSOR_SHARE = 1 / 3
-"""Processor time of the diagnosis, the search and the checks, over the budget."""
+PROCESSOR_SHARE = 1 / 2
+"""Processor time of the diagnosis, the search and the checks, over the budget, whose time bounds the command too."""
 
 
 _Attempt = tuple[Change, SourceEdit | None]
@@ -138,7 +143,7 @@ def _find_source(entry: Artifact, kernel: str | None) -> tuple[UntrustedRecord |
     except UsageError as error:
         if not can_recompile(entry):
             raise
-        return None, "", f" Only options were tried. {error.message} {error.remedy or ''}".rstrip()
+        return None, "", f"Only options can be tried. {error.message} {error.remedy or ''}".rstrip()
 
 
 def _without_times(entry: Artifact, diagnosis: Diagnosis, directory: Path, budget: float) -> str:
@@ -166,6 +171,9 @@ class _Search:
     source_problem: str = ""
 
     def __post_init__(self) -> None:
+        sampled, microseconds = self.diagnosis.sampled_microseconds, self.diagnosis.microseconds or 0.0
+        self._launch_microseconds = 0.0 if sampled is None else microseconds  # of all CTAs; the search compares samples
+        self.diagnosis = replace(self.diagnosis, microseconds=sampled or self.diagnosis.microseconds)
         self.trials: list[Trial] = []
         self.attempts: list[tuple[Change, str]] = []
         """Changes that were compiled, with the label of their edit."""
@@ -257,12 +265,15 @@ class _Search:
         unread = {"num_stages"} if self.entry.is_gluon else set()
         options = {name: self.entry.metadata.get(name) for name in OPTIONS - unread} | options_of(change)
         constants, target = {**self.entry.constants, **constants_of(change)}, self.entry.target
-        kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
+        limits = None if target is None else target.limits.multiprocessor
+        resources = None if limits is None else inspect_artifact(compiled, None).resources
+        # a spill may cost less time than other causes, and be removed by what is tried in vain against them
+        kinds = [CauseKind.SPILLS] if resources is not None and resources.spill_bytes.value else []
+        kinds += [cause.kind for cause in diagnosis.causes]
         warp_size = 32 if target is None else target.warp_size
         changes = propose_changes(kinds, options, constants if self.record else {}, warp_size, self.tile_axes)
         changes += [{"num_ctas": 2}] if options.get("num_ctas") == 1 and can_cluster(self.entry) else []
-        limits = None if target is None else target.limits.multiprocessor
-        registers = None if limits is None else inspect_artifact(compiled, None).resources.registers.value
+        registers = None if resources is None else resources.registers.value
         if registers is None or limits is None:
             return changes
         tiles = self.tile_axes or [name for name in constants if TILE_NAMES.fullmatch(name)]
@@ -297,7 +308,13 @@ class _Search:
 
     def _is_spent(self, budget: float) -> bool:
         next_trial = self._per_trial if self.attempts else 0.0
-        return time.monotonic() - self._start > budget * _SEARCH_SHARE or self._processor_left(budget) < next_trial
+        return self._elapsed(budget) > _SEARCH_SHARE or self._processor_left(budget) < next_trial
+
+    def _elapsed(self, budget: float) -> float:
+        """Share of the time that has passed; a command may leave less than the budget."""
+        limit = current_budget()
+        seconds = budget if limit is None else min(budget, limit.deadline - self._start)
+        return (time.monotonic() - self._start) / max(seconds, 0.001)
 
     def _processor_left(self, budget: float) -> float:
         """Processor seconds that are left for trials, before the check of the best."""
@@ -333,16 +350,9 @@ class _Search:
         if not compiled:
             return []
         disassemble = self.make_disassembler([candidate.artifact for _, _, candidate in compiled])
-
-        def judge(number: int) -> tuple[int, float | None]:
-            try:
-                return number, predict_microseconds(compiled[number][2], disassemble, **self._options)
-            except (UsageError, CacheError):
-                return number, None
-
-        is_main = threading.current_thread() is threading.main_thread()  # a server's other threads must not fork
-        judged = map_in_processes(judge, range(len(compiled)), count_processors() if is_main else 1)
-        return [Trial(*compiled[number], microseconds) for number, microseconds in judged if microseconds is not None]
+        predict = partial(predict_microseconds, disassemble=disassemble, **self._options)
+        times = time_launches([candidate for _, _, candidate in compiled], predict)
+        return [Trial(*one, microseconds) for one, microseconds in zip(compiled, times, strict=True) if microseconds]
 
     def _compile(self, jobs: Sequence[_Attempt]) -> list[Artifact | None]:
         """The kernel with each change; changes of options only are compiled from its TTIR."""
@@ -373,23 +383,24 @@ class _Search:
     def verified(self, budget: float) -> RemedySearch:
         """The best trials that pass every check."""
         remedies: list[Remedy] = []
+        kept: list[Trial] = []
         edited: dict[str, str] = {}
         before, undone = self.diagnosis.microseconds or 0.0, "tried" if self._is_stopped else ""
         for trial in sorted(self.trials, key=lambda tried: rank_trial(tried, before)):
             used = (processor_seconds() - self._processor_start) / (budget * PROCESSOR_SHARE)
-            is_late = time.monotonic() - self._start > budget or used > 1
-            if len(remedies) == MOST_REMEDIES or not _saves(before, trial.microseconds):
+            is_late = self._elapsed(budget) > 1 or used > 1
+            if len(remedies) == MOST_REMEDIES or not saves(before, trial.microseconds):
                 break
             if (is_late and (remedies or self._is_library)) or used > _MOST_EXCESS:
                 self._unchecked += not remedies
                 undone = undone or "checked"
                 break
-            if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
-                continue  # a better one does the same with less
+            if any(trial.does_no_more_than(better) for better in kept):
+                continue
             after = self._diagnose(trial)
             self._unchecked += after.microseconds is None
             cause = find_reduced_cause(self.diagnosis, after)
-            if cause is None or not _saves(before, after.microseconds) or not self._is_equal(trial, budget):
+            if cause is None or not saves(before, after.microseconds) or not self._is_equal(trial, budget):
                 continue
             patch = None
             if trial.edit is not None:
@@ -398,21 +409,31 @@ class _Search:
             costs = describe_costs(self.entry, self.request, trial)
             gain = round(before / (after.microseconds or before), 2)
             remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
-        remedies.sort(key=lambda remedy: -remedy.gain)
-        attempt = f"{NOTHING_HELPS} ({len(self.trials)} tried)." if self.trials else "No change was tried."
+            kept.append(trial)
+        with limit_simulation(budget * PROCESSOR_SHARE):
+            disassemble = self.make_disassembler([trial.candidate.artifact for trial in kept])
+            remedies = price_launches(
+                self._launch_microseconds, [*zip(remedies, kept, strict=True)],
+                lambda one: getattr(predict_time(one, disassemble, self.gpu, self.steps), "us", None),
+            )  # fmt: skip
+        edited = {remedy.patch: edited[remedy.patch] for remedy in remedies if remedy.patch is not None}
+        reason = self._describe_rest(remedies, undone)
+        return RemedySearch(tuple(remedies), len(self.trials), reason, edited)
+
+    def _describe_rest(self, remedies: Sequence[Remedy], undone: str) -> str:
+        """Why there is no remedy, and what was left out; empty if there is nothing to say."""
+        limit, attempt = current_budget(), f"{NOTHING_HELPS} ({len(self.trials)} tried)"
         if self._unchecked:
-            attempt = f"A change may help, but none was checked ({len(self.trials)} tried)."
-        reason = "" if remedies else f"{attempt}{_GLUON if self.entry.is_gluon else ''}"
+            attempt = f"A change may help, but none was checked ({len(self.trials)} tried)"
+        attempt = attempt if self.trials else "No change was tried"
+        spent = f": {_SPENT}" if undone or (limit is not None and limit.is_spent()) else ""
+        sentences = [] if remedies or (spent and not self.trials) else [f"{attempt}."]
+        sentences += [_GLUON] if self.entry.is_gluon and not remedies else []
         if failed := sum(equality is None for equality in self._equalities.values()):
-            reason += f" {failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter."
-        limit = current_budget()
-        if undone or (limit is not None and limit.is_spent()):
-            reason += (
-                f" Not all changes were {undone or 'tried'}: the budget is spent (a third of it is processor time); "
-            )
-            reason += "--budget raises it."
-        reason += self.source_problem
-        return RemedySearch(tuple(remedies), len(self.trials), reason.strip(), edited)
+            sentences.append(f"{failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter.")
+        if spent:
+            sentences.append((f"Not all changes were {undone or 'tried'}" if self.trials else attempt) + spent)
+        return " ".join([*sentences, self.source_problem]).strip()
 
     def _is_equal(self, trial: Trial, budget: float) -> bool:
         """Whether the change computes the same: equal results in the interpreter, and for a tile the same bytes.
@@ -471,20 +492,10 @@ def _is_far(diagnosis: Diagnosis) -> bool:
     return (diagnosis.roofline_microseconds or 0.0) < _FAR * (diagnosis.microseconds or 0.0)
 
 
-def _saves(before: float, after: float | None) -> bool:
-    """Whether a change saves more than the model's error, and than the variation of starts."""
-    return after is not None and before >= max(LEAST_GAIN * after, after + LEAST_SAVING)
-
-
 def processor_seconds() -> float:
     """Processor time of this process and of those that it waited for."""
     usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages) + kept_processor_seconds()
-
-
-def rank_trial(trial: Trial, before: float) -> tuple[float, int, int]:
-    """The order of trials: their time, then if that is equal their settings and shared memory, the fewest first."""
-    return (-round(before / trial.microseconds, 2), len(trial.change), trial.candidate.artifact.shared_bytes or 0)
 
 
 def find_reduced_cause(before: Diagnosis, after: Diagnosis) -> Cause | None:

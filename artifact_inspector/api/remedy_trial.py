@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from artifact_inspector.api.launches import predict_launches
+from artifact_inspector.compiling.ask.compile import count_processors
+from artifact_inspector.diagnosis.assumed_launch import assume_indices
 from artifact_inspector.diagnosis.changes import Change, describe_change
+from artifact_inspector.diagnosis.remedy import Remedy
 from artifact_inspector.diagnosis.source_edits import SourceEdit
-from artifact_inspector.errors import InspectorError
+from artifact_inspector.errors import CacheError, InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.launch_time import LaunchTime
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.reader import read_binary
+from artifact_inspector.model import Backend
+
+PredictTime = Callable[[RankingCandidate], float | None]
+LEAST_SAVING = 1.0
+"""Microseconds from which it counts: starts of a kernel vary by as much."""
+LEAST_GAIN = 1.05
+"""Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +49,34 @@ class Trial:
         """What changes."""
         edit = "" if self.edit is None else self.edit.label
         return ", ".join(filter(None, (edit, describe_change(self.change))))
+
+    def does_no_more_than(self, better: Trial) -> bool:
+        """Whether another one does the same with less, or compiles to the same code."""
+        if _words(self.label) >= _words(better.label):
+            return True
+        old, new = better.candidate, self.candidate
+        code = read_binary(new.artifact)
+        return code is not None and code == read_binary(old.artifact) and new.request.grid == old.request.grid
+
+
+def _words(label: str) -> set[str]:
+    return set(label.replace(",", " ").split())
+
+
+def has_launch_times(entry: Artifact) -> bool:
+    """Whether `predict` simulates all CTAs; it samples those of AMD, too."""
+    return entry.target is not None and entry.target.backend is Backend.CUDA
+
+
+def predict_time(
+    candidate: RankingCandidate, disassemble: Disassemble | None, gpu: str | None, steps: int
+) -> LaunchTime | None:
+    """The time that `predict` prints; None for AMD, and if the budget ends before all CTAs are simulated."""
+    budget, entry = current_budget(), candidate.artifact
+    if not has_launch_times(entry) or (budget is not None and budget.is_spent()):
+        return None
+    pair = entry, assume_indices(entry, candidate.request)
+    return predict_launches([pair], disassemble, gpu=gpu, steps=steps)[0].time
 
 
 def count_unique_bytes(
@@ -68,3 +113,45 @@ def describe_costs(before: Artifact, request: LaunchRequest, trial: Trial) -> tu
     if trial.edit is not None and trial.edit.cost:
         costs.append(trial.edit.cost)
     return tuple(costs)
+
+
+def saves(before: float, after: float | None) -> bool:
+    """Whether a change saves more than the model's error, and than the variation of starts."""
+    return after is not None and before >= max(LEAST_GAIN * after, after + LEAST_SAVING)
+
+
+def rank_trial(trial: Trial, before: float) -> tuple[float, int, int]:
+    """The order of trials: their time, then if that is equal their settings and shared memory, the fewest first."""
+    return (-round(before / trial.microseconds, 2), len(trial.change), trial.candidate.artifact.shared_bytes or 0)
+
+
+def time_launches(candidates: Sequence[RankingCandidate], predict: PredictTime) -> list[float | None]:
+    """The times of launches, from parallel processes; None where none is predicted."""
+
+    def judge(number: int) -> tuple[int, float | None]:
+        try:
+            return number, predict(candidates[number])
+        except (UsageError, CacheError):
+            return number, None
+
+    is_main = threading.current_thread() is threading.main_thread()  # a server's other threads must not fork
+    times = dict(map_in_processes(judge, range(len(candidates)), count_processors() if is_main else 1))
+    return [times[number] for number in range(len(candidates))]
+
+
+def price_launches(before: float, checked: Sequence[tuple[Remedy, Trial]], predict: PredictTime) -> list[Remedy]:
+    """The remedies that save by the times of all CTAs, as far as the budget allows; the best first.
+
+    Args:
+        before: that time of the launch; 0 if only that of a sample is known.
+    """
+    candidates, priced = [trial.candidate for _, trial in checked], list[tuple[Remedy, Trial]]()
+    times = time_launches(candidates, predict) if before else [None] * len(candidates)
+    for (remedy, trial), after in zip(checked, times, strict=True):
+        if after is None:
+            priced.append((replace(remedy, sampled=has_launch_times(trial.candidate.artifact)), trial))
+        elif saves(before, after):
+            priced.append((replace(remedy, gain=round(before / after, 2)), trial))
+    priced.sort(key=lambda pair: (pair[0].sampled, -pair[0].gain))
+    trials = [trial for _, trial in priced]
+    return [one for at, (one, trial) in enumerate(priced) if not any(map(trial.does_no_more_than, trials[:at]))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
-_LAST_SECONDS = 3.0
-"""Processor time of what follows a search: the simulation of all CTAs and the report."""
-_LEAST_SECONDS = 2.0
-"""Processor time for the simulation of all CTAs, even if the search has spent the budget."""
+_LEAST_SECONDS = 10.0
+"""Seconds of a search, even if the diagnosis took the budget: an answer without a change helps nobody."""
+_WHOLE_SECONDS = 20.0
+"""Processor time for the simulation of all CTAs, as of a comparison; beyond it, the time is that of a sample."""
 _LEAST_BUDGET = 0.1
 """Seconds of a search for which nothing is left: it says so."""
 
@@ -95,6 +96,7 @@ def advise(
                 settings = AdviceSettings(gpu, steps, nvdisasm, limit_seconds, seconds, kernel)
                 _advise_on_cluster(opened, name, selectors, launches, settings, scheduler, json=json)
                 return
+            opening = time.monotonic()
             pairs, start = _pair_launches(opened, name, selectors, launches), processor_seconds()
             if kernel is not None and not is_fresh:
                 pairs = [replace_stale_entry(pair, kernel, Path(scratch) / "baseline") for pair in pairs]
@@ -105,16 +107,16 @@ def advise(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
             spent = processor_seconds() - begin  # a trial takes about as long
+            with limit_simulation(min(limit_seconds, _WHOLE_SECONDS)):
+                diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
             # without captures and compiles, which a trial does not repeat
             others = start if cache == selection.cache else 0.0
-            searches = _search(
-                pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
-                seconds=seconds - min(seconds / 2, (others + _LAST_SECONDS) / PROCESSOR_SHARE),
-                spent=spent, scratch=Path(scratch),
-            )  # fmt: skip
-            left = max(_LEAST_SECONDS, seconds * PROCESSOR_SHARE - (processor_seconds() - begin) - others)
-            with limit_simulation(min(limit_seconds, left) if seconds else limit_seconds):
-                diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+            with limit_simulation(limit_seconds, wall=max(_LEAST_SECONDS, seconds - (time.monotonic() - opening))):
+                searches = _search(
+                    pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
+                    seconds=seconds - min(seconds / 2, others / PROCESSOR_SHARE),
+                    spent=spent, scratch=Path(scratch),
+                )  # fmt: skip
             _keep(pairs, diagnoses)
         _print_advice(diagnoses, searches, json=json)
         if apply:

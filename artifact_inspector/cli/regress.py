@@ -254,7 +254,7 @@ def _search_remedies(
     left: Artifact, right: Artifact, roots: Sequence[Path], launch: Path | None, source: str | None
 ) -> dict[str, Any]:
     """`remedies` of the new kernel, and `untried`: why there is none."""
-    from artifact_inspector.api.advice import diagnose_launches
+    from artifact_inspector.api.advice import diagnose_launches, with_launch_times
     from artifact_inspector.api.pair_prices import MAX_STEPS
     from artifact_inspector.api.remedy_search import search_remedies
     from artifact_inspector.cli._loading import make_disassembler
@@ -264,7 +264,8 @@ def _search_remedies(
     try:
         entry = right, _find_launch(left, right, roots, launch) or assume_launch(right)
         disassemble = make_disassembler([right], None, sass=True)
-        (diagnosis,) = diagnose_launches([entry], disassemble, steps=MAX_STEPS)
+        diagnoses = diagnose_launches([entry], disassemble, steps=MAX_STEPS)
+        (diagnosis,) = with_launch_times([entry], diagnoses, disassemble, steps=MAX_STEPS)
         with scratch_directory() as scratch:
             search = search_remedies(
                 entry,

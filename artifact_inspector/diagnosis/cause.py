@@ -109,3 +109,5 @@ class Diagnosis:
     notes: tuple[str, ...] = field(default=())
     bound: str = ""
     """What limits the launch: `L2`; empty if times are not predicted."""
+    sampled_microseconds: float | None = None
+    """The time by a sample of CTAs, if `microseconds` is that of all: two samples may be compared."""

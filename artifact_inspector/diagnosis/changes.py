@@ -32,12 +32,9 @@ _REGISTER_LIMITS = (128, 64)
 """Registers per thread with which a quarter and half of the threads of a multiprocessor fit (65,536 for 2048)."""
 _DEEPER = (CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.DEPENDENT_LOADS)
 _SMALLER = (
-    CauseKind.IDLE_MULTIPROCESSORS,
-    CauseKind.SPILLS,
-    CauseKind.BANK_CONFLICTS,
-    CauseKind.OCCUPANCY,
+    CauseKind.IDLE_MULTIPROCESSORS, CauseKind.SPILLS, CauseKind.BANK_CONFLICTS, CauseKind.OCCUPANCY,
     CauseKind.TAIL_WAVE,
-)
+)  # fmt: skip
 _LARGER = (CauseKind.CTA_LAUNCHES, CauseKind.EXCESS_THREADS, CauseKind.SMALL_TILE, CauseKind.FEW_BYTES, CauseKind.BOUND)
 
 Change = Mapping[str, Any]
@@ -137,6 +134,8 @@ def _changes_for(
         yield from _stages(options, 4)
     if kind is CauseKind.OCCUPANCY:
         yield from _stages(options, 0)
+    if kind is CauseKind.SPILLS:  # the same tile with fewer registers per thread
+        yield from _warps(options, warp_size, (2,))
     if kind in _SMALLER:
         # idle multiprocessors need several times the CTAs
         for factor in (0.25, 0.5) if kind is CauseKind.IDLE_MULTIPROCESSORS else (0.5, 0.25):

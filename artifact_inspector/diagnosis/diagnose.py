@@ -179,7 +179,8 @@ def with_time(diagnosis: Diagnosis, microseconds: float, bound: str) -> Diagnosi
     if bound != BOUNDS["path"] and [cause.kind for cause in causes[:1]] == [CauseKind.FEW_BYTES]:
         causes = (Cause(CauseKind.BOUND, None, None, f"No single cause: {_COST}{bound}; {after}."), *causes[1:])
     summary = causes[0].text if causes else revise(diagnosis.summary)
-    return replace(diagnosis, microseconds=microseconds, bound=bound, causes=causes, summary=summary)
+    timed = replace(diagnosis, microseconds=microseconds, sampled_microseconds=diagnosis.microseconds, bound=bound)
+    return replace(timed, causes=causes, summary=summary)
 
 
 def roofline_share(model: LaunchModel, microseconds: float | None) -> float | None:

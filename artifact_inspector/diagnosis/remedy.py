@@ -27,11 +27,14 @@ class Remedy:
     verified: bool
     """Whether the change passed all its checks: the code changes, its cause disappears or shrinks, the same
     bytes are read and written, and a source edit gives equal results in Triton's interpreter."""
+    sampled: bool = False
+    """Whether both times are those of some CTAs: the budget ended before all were simulated."""
 
     @property
     def prediction(self) -> str:
-        """The predicted gain, and whether it is too small to be sure of."""
-        return f"predicted {self.gain:.2f}× as fast{' (unsure: measure it)' if self.gain < SURE_GAIN else ''}"
+        """The predicted gain, and why it may be wrong."""
+        doubts = ["by a sample of CTAs"] * self.sampled + ["unsure: measure it"] * (self.gain < SURE_GAIN)
+        return f"predicted {self.gain:.2f}× as fast" + f" ({'; '.join(doubts)})" * bool(doubts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from saved import saved
 
-from artifact_inspector.api import remedy_search
-from artifact_inspector.api.remedy_search import Trial, rank_trial
+from artifact_inspector.api import remedy_search, remedy_trial
+from artifact_inspector.api.remedy_trial import LEAST_GAIN, LEAST_SAVING, Trial, rank_trial
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.changes import can_cluster, changed_grid, propose_changes
-from artifact_inspector.diagnosis.diagnose import explain_order
+from artifact_inspector.diagnosis.diagnose import explain_order, with_time
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.advise import advice_document
 
@@ -104,7 +105,7 @@ def test_a_gain_is_that_of_the_whole_model(
         *(SimpleNamespace(is_gluon=False), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
         kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
     )  # fmt: skip
-    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0, target=None, files={}))
     search.trials = [Trial({"num_stages": 3}, None, candidate, 2.0)]  # type: ignore[arg-type]
     monkeypatch.setattr(search, "_diagnose", lambda trial: after)
     monkeypatch.setattr(remedy_search, "describe_costs", lambda *_: ())
@@ -128,7 +129,7 @@ def test_a_constant_that_changes_results_is_not_combined_with_others(monkeypatch
         search.attempts += [(change, "") for change, _ in batch]
         tried.extend(change for change, _ in batch)
         times = [40.0 if "PAGE" in change else 50.0 if "num_stages" in change else 90.0 for change, _ in batch]
-        candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+        candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0, target=None, files={}))
         return [Trial(change, None, candidate, time) for (change, _), time in zip(batch, times, strict=True)]  # type: ignore[arg-type]
 
     singles = [{"PAGE": 32}, {"num_warps": 2}, {"PAGE": 64}, {"num_stages": 5}]
@@ -165,7 +166,7 @@ def test_nothing_is_advised_that_a_check_refutes(outcomes: list[tuple[float, flo
         *(SimpleNamespace(is_gluon=False), SimpleNamespace(), before, SimpleNamespace()),  # type: ignore[arg-type]
         kernel_path="k.py:k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
     )  # fmt: skip
-    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+    candidate = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0, target=None, files={}))
     search.trials = [
         Trial({"num_stages": number}, None, candidate, found)  # type: ignore[arg-type]
         for number, (found, *_) in enumerate(outcomes)
@@ -186,7 +187,7 @@ def test_nothing_is_advised_that_a_check_refutes(outcomes: list[tuple[float, flo
         _, microseconds, is_equal, share = outcomes[int(remedy.change.partition("=")[2])]
         assert is_equal
         assert microseconds is not None
-        assert max(remedy_search.LEAST_GAIN * microseconds, microseconds + remedy_search.LEAST_SAVING) <= 12.0
+        assert max(LEAST_GAIN * microseconds, microseconds + LEAST_SAVING) <= 12.0
         assert remedy.gain == round(12.0 / microseconds, 2)
         assert share * microseconds <= 0.6 * 12.0 - 0.02 * 12.0
 
@@ -248,3 +249,56 @@ def test_a_small_gain_is_unsure() -> None:
 )
 def test_clusters_are_tried_where_they_exist_and_no_atomics_meet(name: str, can: bool) -> None:
     assert can_cluster(saved(name).artifact) is can
+
+
+def test_a_gain_compares_two_times_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples said 2.0, 1.9, 1.8 and 1.7; all CTAs say 1.25, that one does not help, and the budget ends."""
+    target = parse_target("sm_90")
+
+    def checked(warps: int, gain: float, **more: int) -> tuple[Remedy, Trial]:
+        artifact = SimpleNamespace(shared_bytes=0, target=target, files={}, warps=warps)
+        candidate = SimpleNamespace(artifact=artifact, request=SimpleNamespace(grid=(1, 1, 1)))
+        trial = Trial({"num_warps": warps, **more}, None, candidate, 100 / gain)  # type: ignore[arg-type]
+        return Remedy(trial.label, None, gain, (), "spills", True), trial
+
+    times = {8: 80.0, 16: 99.5, 2: None}
+    tried = [checked(8, 2.0), checked(16, 1.9), checked(2, 1.8), checked(8, 1.7, num_stages=1)]
+
+    def price(before: float) -> list[Remedy]:
+        return remedy_trial.price_launches(before, tried, lambda one: times[one.artifact.warps])  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(remedy_trial, "count_processors", lambda: 1)
+    assert [(one.change, one.gain, one.sampled) for one in price(100.0)] == [
+        ("num_warps=8", 1.25, False), ("num_warps=2", 1.8, True)
+    ]  # fmt: skip
+    of_some = price(0.0)  # the launch's own time is that of a sample
+    assert [one.gain for one in of_some] == [2.0, 1.9, 1.8]
+    assert all("(by a sample of CTAs)" in one.prediction for one in of_some)
+
+
+def test_a_search_compares_samples_also_if_the_time_of_all_ctas_is_known() -> None:
+    sampled = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 196.0, 50.0, (), "Nothing stands out.")
+    settings = (SimpleNamespace(is_gluon=False), SimpleNamespace(), with_time(sampled, 134.0, ""), None)
+    search = remedy_search._Search(
+        *settings,  # type: ignore[arg-type]
+        kernel_path="k", make_disassembler=lambda _: None, directory=None, gpu=None, steps=1, spent=0.0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert search.diagnosis.microseconds == 196.0
+    assert search._launch_microseconds == 134.0
+
+
+def test_an_option_without_effect_is_no_second_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trial(code: str, **change: int) -> Trial:
+        candidate = SimpleNamespace(artifact=code, request=SimpleNamespace(grid=(1, 1, 1)))
+        return Trial(change, None, candidate, 1.0)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(remedy_trial, "read_binary", lambda artifact: ("cubin", artifact))
+    assert trial("same", num_stages=1).does_no_more_than(trial("same", num_warps=8))
+    assert trial("other", num_stages=1, num_warps=8).does_no_more_than(trial("same", num_warps=8))
+    assert not trial("other", num_stages=1).does_no_more_than(trial("same", num_warps=8))
+
+
+def test_more_warps_come_first_against_spills() -> None:
+    options, tiles = {"num_warps": 4, "num_stages": 2}, {"BLOCK_M": 128, "BLOCK_N": 64}
+    assert propose_changes([CauseKind.SPILLS], options, tiles, 32)[0] == {"num_warps": 8}
+    assert propose_changes([CauseKind.OCCUPANCY], options, tiles, 32)[0] == {"num_stages": 1}

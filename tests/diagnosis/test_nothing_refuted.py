@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from artifact_inspector.api import remedy_search
 from artifact_inspector.api.advice import diagnose_launches
 from artifact_inspector.api.option_compiles import can_recompile, recompile_options
-from artifact_inspector.api.remedy_search import LEAST_GAIN, LEAST_SAVING, MOST_REMEDIES, search_remedies
-from artifact_inspector.api.remedy_trial import Trial
+from artifact_inspector.api.remedy_search import MOST_REMEDIES, search_remedies
+from artifact_inspector.api.remedy_trial import LEAST_GAIN, LEAST_SAVING, Trial
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.assumed_launch import assume_indices, assume_launch
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
@@ -51,7 +51,7 @@ def test_every_remedy_passes_each_check(before: tuple[float, Any], trials: list[
     checked = {}
     for number, (searched, found, causes, is_equal, is_option) in enumerate(trials):
         change = {"num_stages": number} if is_option else {"BLOCK": number}
-        candidate: Any = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0))
+        candidate: Any = SimpleNamespace(artifact=SimpleNamespace(shared_bytes=0, target=None, files={}))
         trial = Trial(change, None, candidate, searched)
         search.trials.append(trial)
         checked[trial.label] = (_diagnosis(found, causes), is_equal)

@@ -248,13 +248,13 @@ def test_changes_that_the_budget_left_unchecked_are_reported_beside_those_that_h
         "k", "h", "sm_90", None, (8, 1, 1), 100.0, 1.0, (Cause(CauseKind.FEW_BYTES, None, None, "x"),), "x"
     )
     search = object.__new__(remedy_search._Search)
-    artifact = SimpleNamespace(shared_bytes=0, is_gluon=False)
+    artifact = SimpleNamespace(shared_bytes=0, is_gluon=False, target=None, files={})
     search.entry, search.request, search.diagnosis, search.source_problem = artifact, None, diagnosis, ""  # type: ignore[assignment]
+    search._launch_microseconds, search.gpu, search.steps = 0.0, None, 1
+    search.make_disassembler = lambda entries: None
     search.trials = [
-        SimpleNamespace(
-            change={name: 8}, edit=None, label=name, microseconds=us, candidate=SimpleNamespace(artifact=artifact)
-        )
-        for name, us in (("num_warps=8", 50.0), ("num_stages=4", 60.0))
+        remedy_search.Trial({name: value}, None, SimpleNamespace(artifact=artifact), us)  # type: ignore[arg-type]
+        for name, value, us in (("num_warps", 8, 50.0), ("num_stages", 4, 60.0))
     ]
     search._equalities, search._unchecked, search._is_stopped, search._is_library = {}, 0, False, False
     search._start, search._processor_start = time.monotonic(), 0.0
@@ -327,3 +327,13 @@ def test_tools_of_agents_obey_the_default_budget(tool: str, tmp_path: Path, monk
             f"39 launches: the budget of 0 s of processor time is spent; {DEFAULT} raises it"
         )
         assert answer.next is None
+
+
+def test_a_block_ends_with_the_time_of_the_block_around_it() -> None:
+    with limit_simulation(1000, wall=0.0) as outer, limit_simulation(1000, wall=1000.0) as inner:
+        time.sleep(0.001)
+        assert outer.is_spent()
+        assert inner.is_spent()
+        assert inner.reason == "the time of the budget has passed; --budget raises it"
+    with limit_simulation(1000, wall=1000.0) as budget:
+        assert not budget.is_spent()

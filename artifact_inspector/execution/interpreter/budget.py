@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import sys
@@ -28,8 +29,8 @@ class SimulationBudget:
     It is spent, too, as soon as one of these processes has taken more memory than a simulation may.
     """
 
-    def __init__(self, seconds: float, option: str) -> None:
-        self.seconds, self.option = seconds, option
+    def __init__(self, seconds: float, option: str, deadline: float = math.inf) -> None:
+        self.seconds, self.option, self.deadline = seconds, option, deadline
         self._process = os.getpid()
         self._start = time.process_time()
         # forked processes write to the same memory
@@ -48,13 +49,15 @@ class SimulationBudget:
         process = os.getpid()
         used = time.process_time() - (self._start if process == self._process else 0.0)
         self._times[process % _SLOTS] = used
-        return self.seconds - float(self._times.sum())
+        return min(self.seconds - float(self._times.sum()), self.deadline - time.monotonic())
 
     @property
     def reason(self) -> str:
         """Why a simulation stopped, and what to do."""
         if self._memory_exceeded[0]:
             return f"a process has taken more than {SIMULATION_MIB.value} MiB; {SIMULATION_MIB.variable} raises it"
+        if time.monotonic() > self.deadline:
+            return f"the time of the budget has passed; {self.option} raises it"
         return f"the budget of {self.seconds:g} s of processor time is spent; {self.option} raises it"
 
 
@@ -80,14 +83,14 @@ def current_budget() -> SimulationBudget | None:
 
 
 @contextmanager
-def limit_simulation(seconds: float | None = None) -> Iterator[SimulationBudget]:
-    """Limit the processor time of all simulations in the block.
+def limit_simulation(seconds: float | None = None, *, wall: float = math.inf) -> Iterator[SimulationBudget]:
+    """Limit the processor time of all simulations in the block to that of `--budget`, else to a default.
 
-    Args:
-        seconds: of `--budget`; None for the default, which an environment variable changes.
+    `wall` seconds may pass, whatever else the processors do; a block ends with the one around it.
     """
-    option = SIMULATION_SECONDS.variable if seconds is None else "--budget"
-    budget = SimulationBudget(SIMULATION_SECONDS.value if seconds is None else seconds, option)
+    option, outer = SIMULATION_SECONDS.variable if seconds is None else "--budget", _current_budget.get()
+    deadline = min(time.monotonic() + wall, math.inf if outer is None else outer.deadline)
+    budget = SimulationBudget(SIMULATION_SECONDS.value if seconds is None else seconds, option, deadline)
     token = _current_budget.set(budget)
     try:
         yield budget

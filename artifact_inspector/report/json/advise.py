@@ -16,7 +16,7 @@ define_shape(
 define_shape(
     Diagnosis, lambda x: (
         x.kernel, x.hash, x.target, x.gpu, x.grid, rounded(x.microseconds, 3), rounded(x.roofline_microseconds, 3),
-        x.summary, x.causes, x.notes, *hidden(x.bound),
+        x.summary, x.causes, x.notes, *hidden(x.bound, x.sampled_microseconds),
     ),
 )  # fmt: skip
 
