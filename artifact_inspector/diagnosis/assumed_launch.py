@@ -166,7 +166,10 @@ class _Assumption:
         self.numbers = {name: self._extent(name) for name in self.integers}
         self.grid, self._free_axes = [1, 1, 1], list[int]()
         self._assign_grid()
-        while math.prod(self.grid) < _FULL_GRID and (extents := self._grid_extents()):
+        of_ids = (check.bound for check in analysis.comparisons() if self._depends_on_id(check.value))
+        bounds = {analysis.copied(bound) for bound in of_ids}
+        extents = {name for name in self.numbers if f"%{name}" in bounds}
+        while extents and math.prod(self.grid) < _FULL_GRID:
             before = dict(self.numbers), list(self.grid)
             self.numbers |= {name: 2 * self.numbers[name] for name in extents}
             self._assign_grid()
@@ -187,12 +190,6 @@ class _Assumption:
         for axis in sorted(self.ids):
             self.grid[axis] = self._axis_extent(axis)
         self._assign_strides()
-
-    def _grid_extents(self) -> set[str]:
-        """Arguments that bound indices of the grid."""
-        of_ids = [check.bound for check in self.analysis.comparisons() if self._depends_on_id(check.value)]
-        bounds = {self.analysis.copied(bound) for bound in of_ids}
-        return {name for name in self.numbers if f"%{name}" in bounds}
 
     def _extent(self, name: str) -> int:
         suggested = value_for(name, NUMBERS)

@@ -56,9 +56,8 @@ def with_widths(model: LaunchModel, other: LaunchModel) -> float | None:
 
 def with_hidden_loads(model: LaunchModel, _other: LaunchModel) -> float | None:
     """Loads of loops without latency beyond the transfer of their bytes."""
-    loads = (step for step in model.steps if step.kind in ("global_load", "copy", "tensor_load"))
-    in_loops = {step.index for step in loads if model.is_in_loop(step)}
-    return None if model.time is None else model.time.score(model.sample, hidden=in_loops)
+    share = model.share_without_latency()
+    return None if share is None else (model.cycles or 0.0) * (1 - share)
 
 
 def with_residency(model: LaunchModel, other: LaunchModel) -> float | None:

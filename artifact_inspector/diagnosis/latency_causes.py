@@ -27,6 +27,7 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
     of_line = {name: sum(executed[step.index] for step in loads if step.source_place == name) for name in lines}
     line = max(lines, key=lambda name: of_line[name], default=None)
     chained = {name: origins for name in lines if (origins := _loads_of_address(model.operations, name))}
+    kernel = inspect_artifact(model.sample.loaded.artifact, None, lambda facts: facts.pipelines if model.is_amd else ())
     if chained:
         chasing = [name for name in chained if name in chained[name]]
         first = (chasing or list(chained))[0]
@@ -46,7 +47,7 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
             share = model.share_without_latency(is_ahead=True)
             weight = 1.0 if share is None else share
             yield Attribution(CauseKind.DRAINED_PIPELINE, line, share, weight, reason)
-    elif not model.is_amd or not _is_pipelined(model):
+    elif not model.is_amd or all(pipeline.kind is None for pipeline in kernel.pipelines.values()):
         if share is not None and not model.operations.multiplies_at(line):
             weight = share / 2  # Triton pipelines no such loop by default, and other warps may hide it
         elif share is not None and not model.is_amd:
@@ -87,9 +88,3 @@ def _chain_share(model: LaunchModel, line: str) -> float:
     ctas = -(-model.sample.launch.ctas // (model.multiprocessors or 1))
     waves = -(-ctas // min(model.time.resident_ctas, ctas))
     return min(1.0, trips * model.time.gpu.timing.l2 * waves / (model.cycles or 1))
-
-
-def _is_pipelined(model: LaunchModel) -> bool:
-    """Whether the loads of any loop run ahead, by the order of its instructions."""
-    kernel = inspect_artifact(model.sample.loaded.artifact, None, lambda facts: facts.pipelines)
-    return any(pipeline.kind is not None for pipeline in kernel.pipelines.values())

@@ -66,14 +66,14 @@ def _tail_wave(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[A
     average = ctas / count
     if ctas < count or average > (1 - _LEAST_TAIL) * per_multiprocessor:
         return
-    full = replace(
-        model.sample, launch=replace(model.sample.launch, grid=(per_multiprocessor * count, 1, 1), cluster_size=1)
-    )
-    spread = time.score(full) * average / per_multiprocessor
+    launch = replace(model.sample.launch, grid=(per_multiprocessor * count, 1, 1), cluster_size=1)
+    spread = time.score(replace(model.sample, launch=launch)) * average / per_multiprocessor
     share = max(0.0, 1 - max(spread, roofline_cycles(model, time)) / cycles)
-    unit = model.occupancy.unit
+    remedy, unit = "choose tiles that fill whole waves", model.occupancy.unit
+    if model.operations.is_persistent:
+        remedy = f"launch {time.resident_ctas * count}, as many as are resident at once"
     load = f"the fullest {unit} runs {per_multiprocessor}, the average {average:.1f}"
-    reason = f"{ctas} CTAs on {count} {unit}s: {load}; choose tiles that fill whole waves"
+    reason = f"{ctas} CTAs on {count} {unit}s: {load}; {remedy}"
     yield Attribution(CauseKind.TAIL_WAVE, None, share, share, reason)
 
 

@@ -79,6 +79,8 @@ class SourceOperations:
     """Line of loads or stores → elements of its smallest tile."""
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
+    is_persistent: bool = False
+    """Whether a loop goes from the program id on in steps of the number of CTAs."""
     partitions_storing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Line of a store in several warp-specialised partitions → their names."""
 
@@ -118,6 +120,8 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
             if instruction.kind is EventKind.LAYOUT_CONVERSION and (line := _line_of(instruction)) is not None:
                 converted.add(line)
     values = _ValueGraph(function)
+    loads = [instruction for instruction in function.instructions if instruction.opcode == "tt.load"]
+    of_tiles = {_line_of(load) for load in loads if _types(load, module)}
     return SourceOperations(
         operations={line: frozenset(names) for line, names in operations.items()},
         converts_layout=frozenset(converted),
@@ -134,11 +138,20 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         wide_dots=dict(_wide_dots(module, values)),
         dot_operands=_dot_operands(values),
         loops=_loop_lines(function),
-        scalar_loads=frozenset(_scalar_load_lines(function, module)),
+        scalar_loads=frozenset(line for load in loads if (line := _line_of(load)) and line not in of_tiles),
         accessed_elements=_accessed_elements(function, module),
         most_elements=_most_elements(function, module),
+        is_persistent=_is_persistent(function),
         partitions_storing=partitions_storing,
     )
+
+
+def _is_persistent(function: Function) -> bool:
+    analysis = RangeAnalysis(function)
+    ids = set().union(*analysis.program_ids().values())
+    steps = [step for start, _, step in analysis.loops().values() if analysis.copied(start) in ids]
+    values = analysis.evaluate({}, (2, 2, 2)).values if steps else {}
+    return any(step not in values or values[step].high != 1 for step in steps)
 
 
 def _unused_random(function: Function) -> dict[str, int]:
@@ -339,12 +352,6 @@ def _mixed_operands(module: Module, values: _ValueGraph) -> Iterator[str]:
                 for origin in values.definitions([operand]):
                     if origin.opcode in CONVERSIONS and (line := _line_of(origin)) is not None:
                         yield line
-
-
-def _scalar_load_lines(function: Function, module: Module) -> set[str]:
-    loads = [instruction for instruction in function.instructions if instruction.opcode == "tt.load"]
-    tiles = {_line_of(load) for load in loads if _types(load, module)}
-    return {line for load in loads if (line := _line_of(load)) is not None and line not in tiles}
 
 
 def _accessed_elements(function: Function, module: Module) -> dict[str, int]:

@@ -1,0 +1,74 @@
+"""A tail wave of a persistent kernel is repaired by the number of CTAs, of another kernel by its tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from artifact_inspector.diagnosis import launch_causes
+from artifact_inspector.diagnosis.source_operations import SourceOperations, _is_persistent
+from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
+
+
+@dataclass(frozen=True)
+class _Sample:
+    launch: KernelLaunch
+
+
+@pytest.mark.parametrize(
+    ("is_persistent", "remedy"),
+    [(True, "launch 216, as many as are resident at once"), (False, "choose tiles that fill whole waves")],
+)
+def test_a_persistent_kernel_gets_another_number_of_ctas(
+    is_persistent: bool, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """132 CTAs on 108 multiprocessors with room for two each."""
+    monkeypatch.setattr(launch_causes, "roofline_cycles", lambda model, time: 0.0)
+    model: Any = SimpleNamespace(
+        sample=_Sample(KernelLaunch((132, 1, 1), {})),
+        multiprocessors=108,
+        occupancy=SimpleNamespace(unit="SM"),
+        operations=SourceOperations(is_persistent=is_persistent),
+    )
+    time: Any = SimpleNamespace(resident_ctas=2, score=lambda sample: 100.0)
+    (cause,) = launch_causes._tail_wave(model, time, 100.0)
+    assert cause.reason == f"132 CTAs on 108 SMs: the fullest SM runs 2, the average 1.2; {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "is_persistent"),
+    [
+        ("%pid", "%c132", True),
+        ("%pid", "%count", True),  # tl.num_programs(0)
+        ("%pid", "%n", True),  # an argument
+        ("%pid", "%c1", False),  # the rest of a triangle
+        ("%first", "%c132", False),  # pieces of one row
+        ("%c0", "%c132", False),
+    ],
+)
+def test_a_persistent_kernel_walks_from_its_program_id_on(start: str, step: str, is_persistent: bool) -> None:
+    text = f"""module {{
+  tt.func public @k(%x: !tt.ptr<f32>, %n: i32) {{
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c132 = arith.constant 132 : i32
+    %pid = tt.get_program_id x : i32
+    %count = tt.get_num_programs x : i32
+    %first = arith.muli %pid, %c132 : i32
+    scf.for %tile = {start} to %n step {step} : i32 {{
+      %0 = tt.addptr %x, %tile : !tt.ptr<f32>, i32
+      %1 = tt.load %0 : !tt.ptr<f32>
+      tt.store %0, %1 : !tt.ptr<f32>
+    }}
+    tt.return
+  }}
+}}
+"""
+    (function,) = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR).functions
+    assert _is_persistent(function) is is_persistent
