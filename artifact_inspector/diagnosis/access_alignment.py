@@ -52,7 +52,7 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
         promise = next(wrong, _UNKNOWN.format(", ".join(dict.fromkeys(promised))))
         return f"{padding}, and {promise}; one alone gains nothing" if padding else promise
     if padding:
-        return padding
+        return padding + (", and bound masks by a multiple of 16; one alone gains nothing" if causes else "")
     texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
     is_of_layout = any(cause.reason is NarrowReason.LAYOUT for cause in causes)
     return texts[0] if texts else None if is_of_layout else _MARK

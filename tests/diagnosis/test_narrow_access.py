@@ -207,6 +207,9 @@ def test_lanes_that_are_apart_do_not_blame_the_layout_of_a_tensor_that_they_acce
         ),
         sample=SimpleNamespace(launch=SimpleNamespace(arguments={})),
     )
-    padded = "rows begin at multiples of 2 B only; pad them to multiples of 16 B"
+    padded = (
+        "rows begin at multiples of 2 B only; pad them to multiples of 16 B, and bound masks by a multiple of 16;"
+        " one alone gains nothing"  # the bound is a constant: it has no name
+    )
     apart = f"neighbouring elements are {distance} B apart; store each component contiguously"
     assert access_alignment.how_to_widen(model, "k.py:3", steps, 2, 16) == (apart if distance else padded)
