@@ -17,6 +17,7 @@ from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters, StepLimitReached
 from artifact_inspector.execution.interpreter.footprints import Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.launch_log import LaunchLog
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import LaunchEnvironment, Machine, arrive_at_reconvergence
 from artifact_inspector.execution.interpreter.observation import AccessObserver
@@ -64,6 +65,8 @@ class SimulatedLaunch:
     """Whether only some CTAs ran and represent the others."""
     stream: AccessStream | None = None
     """The order of accesses, if it was requested and the tensors may not fit in L2."""
+    log: LaunchLog | None = None
+    """If all CTAs ran at once."""
 
     @property
     def uncounted_steps(self) -> frozenset[int]:
@@ -186,6 +189,7 @@ class LaunchSetup:
     environment: LaunchEnvironment
     runs_in_parallel: bool = True
     """Whether loop iterations may run in parallel and CTAs as affine values; the counters are the same."""
+    log: LaunchLog | None = None
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
         """A machine with some CTAs at the kernel's first instruction."""
@@ -195,6 +199,7 @@ class LaunchSetup:
             self.memory, self.counters, self.input_names, self.environment,
             LoopAccelerator() if self.runs_in_parallel else None,
         )  # fmt: skip
+        machine.log, machine.trace = self.log, None if self.log is None else []
         if not self.runs_in_parallel:
             machine.uses_affine = False
         self.environment.initialize(machine)
@@ -295,11 +300,13 @@ def simulate_launch(
         size = sum(tensor.bytes for tensor in setup.launch.tensors.values())
         if l2_bytes and size > l2_bytes // 2 and loaded.initial_state is None:  # the L2 model is NVIDIA's
             stream = AccessStream(setup.launch, l2_bytes)
-        memory.footprints = Footprints(setup.launch, *([] if stream is None else [stream]))
-    unfinished = run_in_portions(setup, selected_ctas)
+        if len(selected_ctas) * loaded.threads < 2 * PORTION_LANES and loaded.initial_state is None:
+            setup = replace(setup, log=LaunchLog(counters, is_exact=False))
+        memory.footprints = Footprints(setup.launch, *(one for one in (stream, setup.log) if one is not None))
+    unfinished = tuple(run_in_portions(setup, selected_ctas))
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(
-        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None, stream
+        loaded, setup.launch, counters, memory, setup.input_names, unfinished, ctas is not None, stream, log=setup.log
     )
 
 
@@ -363,6 +370,8 @@ def run_machines(machine: Machine) -> list[UnfinishedCtas]:
         except MALFORMED_OPERAND_ERRORS:
             later = _later_steps(current, current.step)
             unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",), later))
+        if current.log is not None:
+            current.trace = current.log.close(current.ctas, current.trace or [])
         pending += arrive_at_reconvergence(current, has_reconverged=has_reconverged)
     return unfinished
 

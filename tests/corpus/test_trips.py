@@ -17,7 +17,7 @@ from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 from artifact_inspector.execution.prediction import predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
-from artifact_inspector.execution.timing.sampling import sample_launch
+from artifact_inspector.execution.timing.sampling import sample_launch, sample_simulated
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 
@@ -93,6 +93,14 @@ def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     ours, one_by_one = (sample_launch(loaded, launch, runs_in_parallel=on) for on in (True, False))
     assert ours.counters == one_by_one.counters
     assert ours.trace == one_by_one.trace
+    run = simulate_launch(loaded, launch, ctas=ours.ctas, footprints=True)
+    taken = sample_simulated(run, ours.ctas)
+    assert (taken is None) is (loaded.initial_state is not None)  # of NVIDIA
+    if taken is not None:
+        assert taken.trace == ours.trace
+        for counter in ("warps_executed", "wavefronts", "bytes_requested"):
+            assert getattr(taken.counters, counter) == getattr(ours.counters, counter)
+        assert [taken.traffic.new_sectors, taken.traffic.accesses] == [ours.traffic.new_sectors, ours.traffic.accesses]
     for field in (
         "requested_lines",
         "new_sectors",

@@ -13,6 +13,7 @@ from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import as_array_value
+from artifact_inspector.execution.interpreter.launch_log import LaunchLog
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue
@@ -197,6 +198,7 @@ class Ran(NamedTuple):
     """Trips that ran side by side, each time."""
     names: tuple[str, ...]
     stream: AccessStream
+    log: LaunchLog
 
 
 def run(
@@ -221,7 +223,8 @@ def run(
     environment = SassEnvironment(program, launch, [("a", launch.arguments["a"])], 64, names)
     machine = Machine(program, np.arange(ctas), 64, memory, counts, names, environment, loops)
     machine.registers.update(dict.fromkeys(("R5", "R9", "UR4", "UR5"), 0))
-    machine.traced_cta, machine.trace = 0, []
+    log = machine.log = LaunchLog(counts, is_exact=True)
+    machine.trace = []
     proven: list[int] = []
     commit = induction.IterationHypothesis._commit
 
@@ -232,7 +235,7 @@ def run(
     monkeypatch.setattr(induction.IterationHypothesis, "_commit", note)
     ended = run_machines(machine)
     monkeypatch.undo()
-    return Ran(counts, memory, ended, machine.trace or [], machine.registers, proven, names.names_in(-1), stream)
+    return Ran(counts, memory, ended, [*log.trace_of(0)], machine.registers, proven, names.names_in(-1), stream, log)
 
 
 def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
@@ -401,6 +404,18 @@ def test_ctas_that_part_in_every_trip_meet_again(ctas: int, monkeypatch: pytest.
     found, alone = (run(body, ctas, loops, monkeypatch, 100_000) for loops in (LoopAccelerator(), None))
     assert_same(found, alone, joined=True)
     assert found.counts.spent < 1500 < alone.counts.spent or ctas == 2
+
+
+def test_a_cta_counts_among_others_what_it_counts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = START + PARTING + AGAIN.replace("0x28", "0x10")
+    among_others, alone = (run(body, ctas, LoopAccelerator(), monkeypatch, 100_000) for ctas in (5, 1))
+    assert among_others.way == alone.way
+    counted = among_others.log.counters_of(np.array([0]))
+    assert [counted.warps_executed, counted.threads_executed, counted.wavefronts] == [
+        alone.counts.warps_executed, alone.counts.threads_executed, alone.counts.wavefronts
+    ]  # fmt: skip
+    paths = {among_others.log.trace_of(cta) for cta in range(5)}
+    assert len(paths) > 1
 
 
 def test_ctas_of_which_some_end_do_not_wait_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

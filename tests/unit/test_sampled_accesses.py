@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.launch_log import LaunchLog
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, TensorSpan
 
 START, BYTES = 1 << 20, 1 << 16
@@ -71,3 +73,31 @@ def test_boxes_that_warps_copy_together_are_one_access() -> None:
     addresses = START + np.arange(6)[:, None] * 128 + np.arange(8)[None] * 16
     traffic.add_iterations([FootprintAccess(0, np.zeros(6, np.int64), addresses, None, True, boxes)], 1)
     assert (traffic.accesses, traffic.missing_accesses, traffic.new_sectors) == ({0: 3}, {0: 3}, {0: 24})
+
+
+def test_a_log_keeps_equal_rows_once_and_gives_those_of_some_ctas_back() -> None:
+    ctas, lanes = np.arange(40, 50).repeat(8), np.arange(64) * 8
+    starts = START + np.arange(len(ctas)) ** 2 * 8  # at which every third row has another order of lanes
+    addresses = starts[:, None] + np.where(np.arange(len(ctas))[:, None] % 3, lanes, lanes[::-1])
+    masks = np.where(np.arange(len(ctas))[:, None] % 2, lanes < 100, lanes < 200)
+    whole = FootprintAccess(0, ctas, addresses, masks, True)
+    one_row = FootprintAccess(1, ctas, lanes[None], lanes[None] > 8, True, cta_offsets=starts)
+    random = FootprintAccess(
+        2, ctas, START + np.random.default_rng(0).integers(0, 1 << 12, addresses.shape), None, True
+    )
+    log = LaunchLog(StepCounters(3, 10), is_exact=False)
+    log.add_iterations([whole, one_row, random], len(ctas))
+    assert log.kept_bytes < whole.addresses.nbytes // 8 + random.addresses.nbytes
+    rows, (found,) = np.flatnonzero((ctas == 43) | (ctas == 48)), log.accesses_of(np.array([43, 48]))
+    assert found[1] == len(ctas)
+    for kept, was in zip(found[0], (whole, one_row, random), strict=True):
+        assert kept.rows is not None
+        assert kept.rows.tolist() == rows.tolist()
+        assert kept.ctas.tolist() == ctas[rows].tolist()
+        offsets = 0 if kept.cta_offsets is None else kept.cta_offsets[:, None]
+        assert np.array_equal(
+            kept.addresses + offsets, was.addresses[rows] if len(was.addresses) > 1 else lanes + starts[rows, None]
+        )
+        assert was.mask is None or np.array_equal(
+            *np.broadcast_arrays(kept.mask, was.mask[rows] if len(was.mask) > 1 else was.mask)
+        )

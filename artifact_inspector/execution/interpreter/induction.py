@@ -81,6 +81,7 @@ class _SpeculativeMachine(Machine):
     all iterations: with many of them the iterations cost more than one by one (a scan: 16 s instead of 0.3 s).
     """
 
+    has_exact_trace = False
     remaining_arrays = sys.maxsize
     """Arrays with unknown lanes that may still be written."""
 
@@ -107,7 +108,7 @@ class _SpeculativeMachine(Machine):
             if len(self.groups) == 1 and not self.waiting and self.groups[0].pc == header:
                 return self.group.pc <= self.step.index
             masks = [group.mask for group in (*self.groups, *self.waiting)]
-            if self.trace is not None and any(isinstance(m, np.ndarray) and len(m) > 1 for m in masks):
+            if self.has_exact_trace and any(isinstance(m, np.ndarray) and len(m) > 1 for m in masks):
                 return False
         return False
 
@@ -239,6 +240,7 @@ class IterationHypothesis:
         trial.registers = RecordedRegisters(trial.registers)
         trial.shared_memory.byte_limit, trial.remaining_arrays = MOST_SHARED_BYTES, self.array_limit
         trial.trace = None if machine.trace is None else []
+        trial.has_exact_trace = machine.log is not None and machine.log.is_exact
         trial.iterations, trial.pending = self.count, []
         return trial
 

@@ -26,6 +26,7 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     materialize,
     write_lanes,
 )
+from artifact_inspector.execution.interpreter.launch_log import LaunchLog
 from artifact_inspector.execution.interpreter.program import GLOBAL_KINDS, DecodedProgram, ProgramStep, UndecidedPath
 from artifact_inspector.execution.interpreter.state import LaneGroup, MachineState
 from artifact_inspector.execution.interpreter.values import (
@@ -131,10 +132,9 @@ class Machine(MachineState):
         self.uses_affine = is_affine_worthwhile(len(ctas), threads)
         """Whether registers may be affine values; with few lanes, arrays are as fast."""
         self._zero_lanes = np.zeros((1, threads), np.int64)
-        self.traced_cta: int | None = None
-        """The CTA whose trace is recorded."""
+        self.log: LaunchLog | None = None
         self.trace: list[int] | None = None
-        """Steps that most of its warps executed, in order; None if the CTA is not on this machine."""
+        """Steps that most warps executed since the last part in the log, in order; None without a log."""
 
     def derive(self, state: MachineState, machine_type: type[_MachineT], *, uses_affine: bool) -> _MachineT:
         """A machine of the same launch at the same step with another state, without loops and without trace."""
@@ -144,7 +144,7 @@ class Machine(MachineState):
         machine.uses_affine = uses_affine
         machine._adopt(state)
         machine.group, machine.step, machine.pending = machine.groups[0], self.step, self.pending
-        machine.reconvergence, machine.traced_cta = self.reconvergence, self.traced_cta
+        machine.reconvergence = self.reconvergence
         return machine
 
     @staticmethod
@@ -153,7 +153,7 @@ class Machine(MachineState):
         first, state = machines[0], MachineState.merge(machines, machines[0].uninitialized)
         merged = first.derive(state, Machine, uses_affine=is_affine_worthwhile(*state.shape))
         merged.loops = None if first.loops is None else first.loops.for_other_ctas()
-        merged.trace = next((machine.trace for machine in machines if machine.trace is not None), None)
+        merged.log, merged.trace = first.log, None if first.trace is None else []
         return merged
 
     def _adopt(self, state: MachineState) -> None:
@@ -334,6 +334,9 @@ class Machine(MachineState):
             and (self.reconvergence is None or self.reconvergence.step != meeting_step)
         ):
             self.reconvergence = ReconvergencePoint(meeting_step, self.reconvergence)
+        if self.log is not None:
+            executed = self.group.warps, self.group.lanes
+            self.trace = self.log.close(self.ctas, self.trace or [], self.step.index, executed)
         for outcome in split_outcomes:
             self._split_off(np.flatnonzero(outcomes == outcome))
 
@@ -343,9 +346,7 @@ class Machine(MachineState):
         machine.loops = None if self.loops is None else self.loops.for_other_ctas()
         machine._select_group(self.groups.index(self.group))
         machine.group.pc = self.step.index
-        if self.trace is not None and self.traced_cta in machine.ctas:
-            del self.trace[-1:]
-            machine.trace, self.trace = self.trace, None
+        machine.log, machine.trace = self.log, None if self.trace is None else []
         self.counters.warps_executed[self.step.index] -= machine.group.warps
         self.counters.threads_executed[self.step.index] -= machine.group.lanes
         if self.reconvergence is not None:

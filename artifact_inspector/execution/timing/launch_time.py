@@ -37,7 +37,7 @@ from artifact_inspector.execution.timing.ranking import (
     turnover_cycles,
 )
 from artifact_inspector.execution.timing.residency import StallReason, overlap_sample
-from artifact_inspector.execution.timing.sampling import EQUAL_WORK, LaunchSample, sample_launch
+from artifact_inspector.execution.timing.sampling import EQUAL_WORK, LaunchSample, sample_launch, sample_simulated
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.products import clock_of
 from artifact_inspector.hardware.targets import parse_target
@@ -241,7 +241,9 @@ class _TimeModel:
     limit: int
 
     def _sample(self, ctas: NDArray[np.int64] | None) -> tuple[LaunchSample, CtaCosts]:
-        sample = sample_launch(self.run.loaded, self.run.launch, limit=self.limit, ctas=ctas)
+        sample = sample_simulated(self.run, ctas)
+        if sample is None:
+            sample = sample_launch(self.run.loaded, self.run.launch, limit=self.limit, ctas=ctas)
         return sample, self._costs(sample)
 
     def _costs(self, sample: LaunchSample) -> CtaCosts:

@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
+from artifact_inspector.execution.interpreter.launch_log import LaunchLog
+from artifact_inspector.execution.interpreter.tensor_maps import BOX_ROW_UNIT
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import (
+    SimulatedLaunch,
     UnfinishedCtas,
     reclassify_unknown_pointers,
     run_machines,
@@ -474,30 +477,33 @@ def sample_launch(
     """
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
-    atomics = [step.index for step in loaded.program.steps if step.kind in ("global_atomic", "global_reduction")]
+    kinds = ("global_atomic", "global_reduction") if tracks_addresses else ()
+    lane_steps = frozenset(step.index for step in loaded.program.steps if step.kind in kinds)
     spans = tuple(TensorSpan(one.name, one.start, one.stop) for one in setup.memory.regions)
-    traffic = GlobalTraffic(
-        spans, tracks_addresses=tracks_addresses,
-        lane_steps=frozenset(atomics if tracks_addresses else ()),
-    )  # fmt: skip
+    traffic = GlobalTraffic(spans, tracks_addresses=tracks_addresses, lane_steps=lane_steps)
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit) if ctas is None else ctas
-    machine = setup.machine(ctas)
-    trace: list[int] = []
-    machine.traced_cta, machine.trace = int(ctas[len(ctas) // 2]), trace
-    unfinished = run_machines(machine)
+    log = LaunchLog(counters, is_exact=True)
+    unfinished = run_machines(replace(setup, log=log).machine(ctas))
     reclassify_unknown_pointers(setup)
-    return LaunchSample(
-        loaded=loaded,
-        launch=setup.launch,
-        ctas=ctas,
-        counters=counters,
-        traffic=traffic,
-        trace=tuple(trace),
-        unfinished=tuple(unfinished),
-        input_names=setup.input_names,
-    )
+    trace = log.trace_of(int(ctas[len(ctas) // 2]))
+    return LaunchSample(setup.launch, ctas, counters, traffic, trace, tuple(unfinished), setup.input_names, loaded)
+
+
+def sample_simulated(run: SimulatedLaunch, ctas: NDArray[np.int64] | None, cta_limit: int = 4) -> LaunchSample | None:
+    """The same from the simulation of all CTAs; None if its log is not complete."""
+    if run.log is None or not run.log.is_complete:
+        return None
+    ctas = choose_ctas(run.launch.grid, cta_limit) if ctas is None else ctas
+    traffic = GlobalTraffic(tuple(TensorSpan(one.name, one.start, one.stop) for one in run.memory.regions))
+    for accesses, rows in run.log.accesses_of(ctas):
+        traffic.add_iterations(accesses, rows)
+    trace, counters = run.log.trace_of(int(ctas[len(ctas) // 2])), run.log.counters_of(ctas)
+    for step, lanes in traffic.active_lanes.items():  # only lanes of boxes are not threads
+        threads, size = run.counters.active_threads[step], run.counters.bytes_requested[step]
+        counters.bytes_requested[step] = lanes * (size // threads if threads else BOX_ROW_UNIT)
+    return LaunchSample(run.launch, ctas, counters, traffic, trace, (), run.input_names, run.loaded)
 
 
 def sample_evenly(
