@@ -136,12 +136,12 @@ def predict_pair(
             model_launch(x, disassemble, gpu=gpu, limit=steps, fetched=_stored_traffic(open_index, x))
             for x, gpu in [*zip(candidates, gpus, strict=True)][is_one_kernel:]
         ] * (1 + is_one_kernel)
-        predicted = _predict_whole(candidates, models, gpus, disassemble, steps, whole_seconds)
+        sides = ("it", "it") if is_one_kernel else ("the old kernel", "the new kernel")
+        problem = next(filter(None, map(_describe_problem, sides, models)), "")
+        predicted = [] if problem else _predict_whole(candidates, models, gpus, disassemble, steps, whole_seconds)
     except InspectorError as error:
         return unknown_price(error.message.splitlines()[0].rstrip("."), launch, gpus[1] or "")
     is_one_gpu = left.target == right.target and gpus[0] == gpus[1]
-    sides = ("it", "it") if is_one_kernel else ("the old kernel", "the new kernel")
-    problem = next(filter(None, map(_describe_problem, sides, models)), "")
     old, new = models
     bounds = [bound_of(model) if model.time is not None else None for model in models]
     times, work = [microseconds_of(model) for model in models], () if problem else _compare_work(old, new)

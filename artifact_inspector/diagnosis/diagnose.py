@@ -272,7 +272,8 @@ def name_second(attributions: Sequence[Attribution], ordered: Sequence[Attributi
     if not is_equal and not is_half and not (first.is_generic and second.share >= LEAST_SHARE):
         return ""
     place = "there" if second.line == first.line else second.line or "the launch"
-    return f"; {'as large' if is_equal else 'also'}: {place} ({second.share:.0%}), {second.reason.partition(';')[0]}"
+    word = "as large" if is_equal and second.share >= first.share - TIE else "also"
+    return f"; {word}: {place} ({second.share:.0%}), {second.reason.partition(';')[0]}"
 
 
 def explain_order(cause: Attribution, first: Attribution) -> str:

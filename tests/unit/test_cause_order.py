@@ -61,7 +61,14 @@ def test_a_single_cause_has_no_equal() -> None:
     assert name_second([FIRST], [FIRST]) == ""
 
 
-@pytest.mark.parametrize(("share", "note"), [(0.06, "; also: k.py:4 (6%), every iteration masks"), (0.04, "")])
+@pytest.mark.parametrize(
+    ("share", "note"),
+    [
+        (0.12, "; also: k.py:4 (12%), every iteration masks"),
+        (0.06, "; also: k.py:4 (6%), every iteration masks"),
+        (0.04, ""),
+    ],
+)
 def test_a_generic_cause_comes_with_the_first_specific_one(share: float, note: str) -> None:
     first = Attribution(CauseKind.OCCUPANCY, None, 0.4, 0.4, "r")
     generic = Attribution(CauseKind.TAIL_WAVE, None, 0.2, 0.2, "r")

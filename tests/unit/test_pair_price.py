@@ -282,6 +282,16 @@ def test_a_compared_time_is_that_of_predict() -> None:
     assert price.right_microseconds == pytest.approx(time.us, rel=0.01)
 
 
+def test_no_whole_launch_is_simulated_for_a_price_that_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("x_ptr=fp16[4096]", "y_ptr=fp16[4096]", "stride_x=1024", "stride_y=1024", "n_cols=1024")
+    launch = LaunchRequest(("4",), dict(map(parse_argument, arguments)))
+    (entry,) = open_cache(FIXTURES / "3.6.0" / "sm_90" / "softmax").entries
+    monkeypatch.setattr(pair_prices, "find_missing_inputs", lambda sample: ("the content of local memory",))
+    monkeypatch.setattr(pair_prices, "predict_launches", None)  # calling it fails
+    price = predict_pair(entry, entry, launch, binary_disassembler(find_disassembler(None)))
+    assert price.problem == "it depends on the content of local memory"
+
+
 @pytest.mark.parametrize("seconds", [WHOLE_SECONDS, 0.0])
 def test_a_compared_time_merges_the_reads_that_ctas_share_or_says_that_it_does_not(seconds: float) -> None:
     """CTAs of a matrix product share operands: a sample of them takes longer than their share of the launch."""
