@@ -107,7 +107,7 @@ def find_peaks(device: str) -> Peaks | None:
         >>> find_peaks("NVIDIA H100 80GB HBM3").bandwidth / 1e12
         3.35
     """
-    return next((peaks for pattern, peaks in _PRODUCTS if re.search(pattern, device)), None)
+    return next((peaks for pattern, peaks in _PRODUCTS if re.search(pattern, device, re.IGNORECASE)), None)
 
 
 BANDWIDTH_RANGE = (10.0, 20_000.0)
@@ -118,10 +118,10 @@ def peaks_of_product(name: str) -> Peaks | None:
     """The peaks of a product named by the user, in any case, or only by the number in its name.
 
     Example:
-        >>> peaks_of_product("4090").product, peaks_of_product("h200").product, peaks_of_product("320")
-        ('RTX 4090', 'H200', None)
+        >>> peaks_of_product("4090").product, peaks_of_product("h100 pcie").product, peaks_of_product("320")
+        ('RTX 4090', 'H100 PCIe', None)
     """
-    peaks = find_peaks(name.strip().upper()) or find_peaks(name.strip())
+    peaks = find_peaks(name.strip())
     if peaks is not None or not re.fullmatch(r"\d{3,5}", name.strip()):
         return peaks
     numbered = (peaks for _, peaks in _PRODUCTS if name.strip() in re.findall(r"\d+", peaks.product))
