@@ -20,8 +20,6 @@ Result = TypeVar("Result")
 TRANSFER_KINDS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move data between global memory and the block."""
 
-MOST_OPCODES = 4096
-"""Opcodes that a parser remembers from earlier functions: hostile files have any number."""
 DECODE_CACHE_SIZE = 1 << 14
 """Size of the caches of decoded operands: several analyses decode the statements of one file."""
 

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from artifact_inspector.formats import _amd
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import AMDGCN
-from artifact_inspector.formats._format import DECODE_CACHE_SIZE, MOST_OPCODES, TRANSFER_KINDS, Format
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE, TRANSFER_KINDS, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import amdgcn_figures
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
@@ -143,10 +143,6 @@ def _parse_lines(lines: list[str], parser: _AmdgcnParser) -> None:
     parser.finish()
 
 
-_known: dict[str, tuple[str, EventKind]] = {}
-"""First words of lines of earlier functions, as in `_AmdgcnParser.opcodes`."""
-
-
 class _AmdgcnParser:
     """Processes lines that differ from all earlier ones, and keeps the parser state."""
 
@@ -237,13 +233,11 @@ class _AmdgcnParser:
                 self._end_function(self._body)
             self._body = _AmdgcnBody(name, number)
             self.append, self.location, self._in_asm = self._body.instructions.append, None, False
-            self.opcodes.update(_known)
+            self.opcodes.clear()
 
     def _end_function(self, body: _AmdgcnBody) -> None:
         self.functions.append(body.build(self._log))
         self._body = None
-        if len(_known) < MOST_OPCODES:
-            _known.update(self.opcodes)
         self.opcodes.clear()
 
     def finish(self) -> None:

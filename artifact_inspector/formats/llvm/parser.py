@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.formats._conditions import LLVM
-from artifact_inspector.formats._format import DECODE_CACHE_SIZE, MOST_OPCODES, Format
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats.llvm.calls import LOADS, STORES, Events, events_of_assembly, events_of_callee
 from artifact_inspector.formats.llvm.metadata import DebugLocations, unquote
@@ -125,10 +125,6 @@ def _module_attributes(text: str) -> dict[str, str]:
     return attributes
 
 
-_known: dict[str, Events] = {}
-"""Opcodes of earlier functions whose kind does not depend on operands."""
-
-
 class _LlvmBody:
     """A function under construction."""
 
@@ -142,7 +138,7 @@ class _LlvmBody:
         self._starts = [0]
         self._exits: list[tuple[int, list[str]] | None] = [None]
         """Of each block: the line of its terminator, and the labels in it."""
-        self._plain_events = _known.copy()
+        self._plain_events: dict[str, Events] = {}
         """Opcodes whose kind does not depend on operands."""
         self._call_cache: dict[str, Events] = {}
         """Calls by their text up to the first bracket: the callee, or the whole assembly."""
@@ -257,8 +253,6 @@ class _LlvmBody:
             log.report_missing(self._number, f"attributes #{group[1]}")
         subprogram = _HEADER_SUBPROGRAM.search(self._header.string)
         location = None if subprogram is None else self._context.locations.subprogram(subprogram[1])
-        if len(_known) < MOST_OPCODES:
-            _known.update(self._plain_events)
         instructions = tuple(self._instructions)
         bounds = [*self._starts, len(instructions)]
         blocks = tuple(_blocks(self._number, self._labels, bounds, self._exits, instructions, log))

@@ -10,7 +10,7 @@ import re
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import PTX
-from artifact_inspector.formats._format import MOST_OPCODES, TRANSFER_KINDS, Format
+from artifact_inspector.formats._format import TRANSFER_KINDS, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import ptx_figures
 from artifact_inspector.formats.ptx.asm_lines import AsmLines
@@ -101,10 +101,6 @@ def _parse_lines(lines: list[str], parser: _PtxParser) -> None:
     parser.finish()
 
 
-_known: dict[str, tuple[str, EventKind]] = {}
-"""First words of plain lines of earlier functions, as in `_PtxParser.opcodes`."""
-
-
 class _PtxParser:
     """Processes lines that differ from all earlier ones, and keeps the parser state."""
 
@@ -191,7 +187,6 @@ class _PtxParser:
         names = tuple(text.split()[-1].partition("[")[0] for text in parameters if text.strip())
         self._body = _PtxBody(match[1] if match else "?", self._header_line, names)
         self.append = self._body.instructions.append
-        self.opcodes.update(_known)
         self._header, self._depth, self.location = [], 1, None
         return brace + 1
 
@@ -212,8 +207,6 @@ class _PtxParser:
                         continue
                     self.functions.append(body.build(self._log))
                     self._body, self.in_asm = None, False
-                    if len(_known) < MOST_OPCODES:
-                        _known.update(self.opcodes)
                     self.opcodes.clear()
                     return
             label = None if self.pending else _LABEL.match(code, at)
