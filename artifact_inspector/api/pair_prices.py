@@ -152,7 +152,7 @@ def predict_pair(
     costs = times if None not in times or not is_one_gpu else [old.cycles, new.cycles]
     timed = [None if problem or not has_overlap else model.launch_time for model in models]
     overlaps = [x if x is None else x.overlap(model.sample) for x, model in zip(timed, models, strict=True)]
-    rooflines = [None if is_one_gpu else roofline_share(*one) for one in zip(models, times, strict=True)]
+    rooflines = [None if is_one_gpu else roofline_share(*side) for side in zip(models, times, strict=True)]
     price = PairPrice(
         ratio=None if problem or not costs[0] or not costs[1] else costs[1] / costs[0],
         left_cycles=old.cycles,

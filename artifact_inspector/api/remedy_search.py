@@ -352,7 +352,9 @@ class _Search:
         disassemble = self.make_disassembler([candidate.artifact for _, _, candidate in compiled])
         predict = partial(predict_microseconds, disassemble=disassemble, **self._options)
         times = time_launches([candidate for _, _, candidate in compiled], predict)
-        return [Trial(*one, microseconds) for one, microseconds in zip(compiled, times, strict=True) if microseconds]
+        return [
+            Trial(*entry, microseconds) for entry, microseconds in zip(compiled, times, strict=True) if microseconds
+        ]
 
     def _compile(self, jobs: Sequence[_Attempt]) -> list[Artifact | None]:
         """The kernel with each change; changes of options only are compiled from its TTIR."""
@@ -383,7 +385,7 @@ class _Search:
     def verified(self, budget: float) -> RemedySearch:
         """The best trials that pass every check."""
         remedies: list[Remedy] = []
-        kept: list[Trial] = []
+        chosen: list[Trial] = []
         edited: dict[str, str] = {}
         before, undone = self.diagnosis.microseconds or 0.0, "tried" if self._is_stopped else ""
         for trial in sorted(self.trials, key=lambda tried: rank_trial(tried, before)):
@@ -395,7 +397,7 @@ class _Search:
                 self._unchecked += not remedies
                 undone = undone or "checked"
                 break
-            if any(trial.does_no_more_than(better) for better in kept):
+            if any(trial.does_no_more_than(better) for better in chosen):
                 continue
             after = self._diagnose(trial)
             self._unchecked += after.microseconds is None
@@ -409,12 +411,12 @@ class _Search:
             costs = describe_costs(self.entry, self.request, trial)
             gain = round(before / (after.microseconds or before), 2)
             remedies.append(Remedy(trial.label, patch, gain, costs, cause.kind.value, True))
-            kept.append(trial)
+            chosen.append(trial)
         with limit_simulation(budget * PROCESSOR_SHARE):
-            disassemble = self.make_disassembler([trial.candidate.artifact for trial in kept])
+            disassemble = self.make_disassembler([trial.candidate.artifact for trial in chosen])
             remedies = price_launches(
-                self._launch_microseconds, [*zip(remedies, kept, strict=True)],
-                lambda one: getattr(predict_time(one, disassemble, self.gpu, self.steps), "us", None),
+                self._launch_microseconds, [*zip(remedies, chosen, strict=True)],
+                lambda candidate: getattr(predict_time(candidate, disassemble, self.gpu, self.steps), "us", None),
             )  # fmt: skip
         edited = {remedy.patch: edited[remedy.patch] for remedy in remedies if remedy.patch is not None}
         reason = self._describe_rest(remedies, undone)

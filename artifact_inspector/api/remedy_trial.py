@@ -115,14 +115,14 @@ def describe_costs(before: Artifact, request: LaunchRequest, trial: Trial) -> tu
     return tuple(costs)
 
 
-def saves(before: float, after: float | None) -> bool:
+def saves(base_time: float, new_time: float | None) -> bool:
     """Whether a change saves more than the model's error, and than the variation of starts."""
-    return after is not None and before >= max(LEAST_GAIN * after, after + LEAST_SAVING)
+    return new_time is not None and base_time >= max(LEAST_GAIN * new_time, new_time + LEAST_SAVING)
 
 
-def rank_trial(trial: Trial, before: float) -> tuple[float, int, int]:
+def rank_trial(trial: Trial, base_time: float) -> tuple[float, int, int]:
     """The order of trials: their time, then if that is equal their settings and shared memory, the fewest first."""
-    return (-round(before / trial.microseconds, 2), len(trial.change), trial.candidate.artifact.shared_bytes or 0)
+    return (-round(base_time / trial.microseconds, 2), len(trial.change), trial.candidate.artifact.shared_bytes or 0)
 
 
 def time_launches(candidates: Sequence[RankingCandidate], predict: PredictTime) -> list[float | None]:
@@ -139,19 +139,19 @@ def time_launches(candidates: Sequence[RankingCandidate], predict: PredictTime) 
     return [times[number] for number in range(len(candidates))]
 
 
-def price_launches(before: float, checked: Sequence[tuple[Remedy, Trial]], predict: PredictTime) -> list[Remedy]:
+def price_launches(base_time: float, checked: Sequence[tuple[Remedy, Trial]], predict: PredictTime) -> list[Remedy]:
     """The remedies that save by the times of all CTAs, as far as the budget allows; the best first.
 
     Args:
-        before: that time of the launch; 0 if only that of a sample is known.
+        base_time: that time of the launch; 0 if only that of a sample is known.
     """
     candidates, priced = [trial.candidate for _, trial in checked], list[tuple[Remedy, Trial]]()
-    times = time_launches(candidates, predict) if before else [None] * len(candidates)
-    for (remedy, trial), after in zip(checked, times, strict=True):
-        if after is None:
+    times = time_launches(candidates, predict) if base_time else [None] * len(candidates)
+    for (remedy, trial), new_time in zip(checked, times, strict=True):
+        if new_time is None:
             priced.append((replace(remedy, sampled=has_launch_times(trial.candidate.artifact)), trial))
-        elif saves(before, after):
-            priced.append((replace(remedy, gain=round(before / after, 2)), trial))
+        elif saves(base_time, new_time):
+            priced.append((replace(remedy, gain=round(base_time / new_time, 2)), trial))
     priced.sort(key=lambda pair: (pair[0].sampled, -pair[0].gain))
     trials = [trial for _, trial in priced]
-    return [one for at, (one, trial) in enumerate(priced) if not any(map(trial.does_no_more_than, trials[:at]))]
+    return [remedy for at, (remedy, trial) in enumerate(priced) if not any(map(trial.does_no_more_than, trials[:at]))]

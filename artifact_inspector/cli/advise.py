@@ -31,7 +31,7 @@ DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 _LEAST_SECONDS = 10.0
-"""Seconds of a search, even if the diagnosis took the budget: an answer without a change helps nobody."""
+"""Seconds of a search, even if the diagnosis took the budget: an answer without a change helps no user."""
 _WHOLE_SECONDS = 20.0
 """Processor time for the simulation of all CTAs, as of a comparison; beyond it, the time is that of a sample."""
 _LEAST_BUDGET = 0.1

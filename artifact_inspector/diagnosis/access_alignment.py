@@ -47,12 +47,12 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
         causes = [cause for cause in causes if cause.reason is NarrowReason.MASK]
     promised, arguments = [cause.name for cause in causes if cause.is_promise], model.sample.launch.arguments
     values = ((name, arguments.get(name)) for name in promised)
-    wrong = (_WRONG.format(*one) for one in values if type(one[1]) is int and one[1] % MAX_BYTES)
+    wrong = (_WRONG.format(*value) for value in values if type(value[1]) is int and value[1] % MAX_BYTES)
     if promised:
         promise = next(wrong, _UNKNOWN.format(", ".join(dict.fromkeys(promised))))
-        return f"{padding}, and {promise}; one alone gains nothing" if padding else promise
+        return f"{padding}, and {promise}; both are needed" if padding else promise
     if padding:
-        return padding + (", and bound masks by a multiple of 16; one alone gains nothing" if causes else "")
+        return padding + (", and bound masks by a multiple of 16; both are needed" if causes else "")
     texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
     is_of_layout = any(cause.reason is NarrowReason.LAYOUT for cause in causes)
     return texts[0] if texts else None if is_of_layout else _MARK
@@ -81,7 +81,7 @@ def _fill_gap(model: LaunchModel, steps: Sequence[ProgramStep], width: int, gap:
     for step in steps:
         for _, start in sorted(model.traffic.first_addresses.get(step.index, ()))[:1]:
             starts.setdefault(model.traffic.tensor_of_step.get(step.index), set()).add(start % gap)
-    return all(len(one) * width >= gap for one in starts.values())
+    return all(len(addresses) * width >= gap for addresses in starts.values())
 
 
 def _causes_at(model: LaunchModel, line: str, *, stores: bool) -> list[NarrowCause]:

@@ -206,7 +206,7 @@ def _roofline_microseconds(model: LaunchModel) -> tuple[float | None, float | No
     cycles = (roofline_cycles(model, time, share) for share in (time.traffic.written_share, 1.0))
     # a matrix unit at its peak lowers the clock, also for dots that the kernel computes elsewhere
     products = product_cycles(model, time) / clock_of(time.gpu.name, 1.0) + time.gpu.timing.launch_us
-    least, most = (max(products, time.microseconds(model.sample, one)) for one in cycles)
+    least, most = (max(products, time.microseconds(model.sample, count)) for count in cycles)
     return least, most
 
 

@@ -302,7 +302,9 @@ def simulate_launch(
             stream = AccessStream(setup.launch, l2_bytes)
         if len(selected_ctas) * loaded.threads < 2 * PORTION_LANES and loaded.initial_state is None:
             setup = replace(setup, log=LaunchLog(counters, is_exact=False))
-        memory.footprints = Footprints(setup.launch, *(one for one in (stream, setup.log) if one is not None))
+        memory.footprints = Footprints(
+            setup.launch, *(recorder for recorder in (stream, setup.log) if recorder is not None)
+        )
     unfinished = tuple(run_in_portions(setup, selected_ctas))
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(

@@ -62,20 +62,20 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         key = (region.verdict is OrderVerdict.PARTLY_PIPELINED, pipeline.unpipelined_reason, bool(dots), requested)
         groups.setdefault(key, []).append((region, pipeline))
-    for (partly, reason, has_dots, requested), alike in groups.items():
+    for (partly, reason, has_dots, requested), similar in groups.items():
         problem = "not all of its loads are pipelined" if partly else "not pipelined"
         problem += f" (num_stages {requested})" if requested > 1 else ""
-        evidence = [evidence_line for _, pipeline in alike for evidence_line in pipeline.evidence]
+        evidence = [evidence_line for _, pipeline in similar for evidence_line in pipeline.evidence]
         stages = {evidence_line.stage for evidence_line in evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
         lines = [evidence_line.line for evidence_line in evidence if evidence_line.stage is stage]
         sources = dict.fromkeys(
-            s for region, _ in alike for evidence_line in region.rounds for s in evidence_line.sources
+            s for region, _ in similar for evidence_line in region.rounds for s in evidence_line.sources
         )
         yield Remark(
-            f"{', '.join(region.id for region, _ in alike)}: {problem}: {reason}",
+            f"{', '.join(region.id for region, _ in similar)}: {problem}: {reason}",
             stage,
-            tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in alike),
+            tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in similar),
             tuple(sources),
             is_minor=not has_dots or requested == 1,  # as requested
         )

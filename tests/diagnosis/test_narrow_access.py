@@ -125,7 +125,7 @@ def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[
 
 
 PADDED = "rows begin at multiples of 4 B only; pad them to multiples of 16 B"
-BOTH = f"{PADDED}, and n must be known to be a multiple of 16 (tl.multiple_of); one alone gains nothing"
+BOTH = f"{PADDED}, and n must be known to be a multiple of 16 (tl.multiple_of); both are needed"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_lanes_that_are_apart_do_not_blame_the_layout_of_a_tensor_that_they_acce
     )
     padded = (
         "rows begin at multiples of 2 B only; pad them to multiples of 16 B, and bound masks by a multiple of 16;"
-        " one alone gains nothing"  # the bound is a constant: it has no name
+        " both are needed"  # the bound is a constant: it has no name
     )
     apart = f"neighbouring elements are {distance} B apart; store each component contiguously"
     assert access_alignment.how_to_widen(model, "k.py:3", steps, 2, 16) == (apart if distance else padded)

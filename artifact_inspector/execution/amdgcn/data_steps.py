@@ -38,7 +38,10 @@ def with_counting(
         return program
     loads = {at for at, action in enumerate(actions) if action is Action.LOAD_SHARED}
     for keeps_shared in (False, True):
-        uses = [_use_of(one, action, keeps_shared) for one, action in zip(instructions, actions, strict=True)]
+        uses = [
+            _use_of(instruction, action, keeps_shared)
+            for instruction, action in zip(instructions, actions, strict=True)
+        ]
         unneeded = find_unneeded_results(blocks, uses)
         if not keeps_shared and Action.ATOMIC_SHARED not in actions and loads <= unneeded:
             break

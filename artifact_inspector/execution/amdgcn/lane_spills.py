@@ -26,11 +26,11 @@ def move_spilled_lanes(instructions: Sequence[Instruction]) -> tuple[Instruction
         position, operands = _POSITION.get(statement.base), list(statement.operands)
         if position is not None and len(operands) == 3 and operands[2].kind is AmdgcnOperandKind.NUMBER:
             positions.setdefault(name := operands.pop(position).names[0], set()).add(position)
-            other = next(iter(operands[0].names), operands[0].value)
-            form = f"s_mov_b32 {other}, s{{}}" if position else f"s_mov_b32 s{{}}, {other}"
+            scalar = next(iter(operands[0].names), operands[0].value)
+            form = f"s_mov_b32 {scalar}, s{{}}" if position else f"s_mov_b32 s{{}}, {scalar}"
             accesses[at] = name, operands[1].value % _LANES, form
         other_names.update(*(operand.names for operand in operands))
-    both = {name for name, found in positions.items() if len(found) == len(_POSITION)}  # written and read again
+    both = {name for name, used in positions.items() if len(used) == len(_POSITION)}  # written and read again
     names = sorted(both - other_names)
     first_numbers = {name: _FIRST_NUMBER + _LANES * at for at, name in enumerate(names)}
     moved = list(instructions)

@@ -115,7 +115,10 @@ class AccessStream(AccessRecorder):
         if not accesses:
             return
         ctas = accesses[0].ctas
-        if all(one.ctas is ctas and one.rows is None and (one.mask is None or len(one.mask) == 1) for one in accesses):
+        if all(
+            access.ctas is ctas and access.rows is None and (access.mask is None or len(access.mask) == 1)
+            for access in accesses
+        ):
             starts = self.lengths[ctas] + np.arange(len(ctas)) // rows * len(accesses)
             for number, access in enumerate(accesses):
                 self._record(access, starts, number)
@@ -203,8 +206,8 @@ class AccessStream(AccessRecorder):
             touching = np.flatnonzero(repeats)
             owners, matches = _spread(first[touching], repeats[touching])
             owners = groups[touching[owners]]
-            matching, places = _spread(firsts[owners], firsts[owners + 1] - firsts[owners])
-            found.append((order[places], samples[matches[matching]]))
+            matching, columns = _spread(firsts[owners], firsts[owners + 1] - firsts[owners])
+            found.append((order[columns], samples[matches[matching]]))
         return found
 
     def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -127,12 +127,12 @@ class _TensorPortion:
 
     def add_offset_ctas(self, ctas: IntArray, cta_offsets: IntArray, lanes: IntArray) -> None:
         """Add CTAs whose lanes have the same addresses but for an offset."""
-        parts, lanes = [(ctas, cta_offsets)], lanes - self.reads.base_address
+        cta_groups, lanes = [(ctas, cta_offsets)], lanes - self.reads.base_address
         if offset_facts(cta_offsets).bits % SECTOR:
             residues = (cta_offsets + lanes[0]) % SECTOR
             classes = [residues == within for within in sorted_distinct(residues)]
-            parts = [(ctas[in_class], cta_offsets[in_class]) for in_class in classes]
-        for own_ctas, offsets in parts:
+            cta_groups = [(ctas[in_class], cta_offsets[in_class]) for in_class in classes]
+        for own_ctas, offsets in cta_groups:
             sector, within = divmod(int(lanes[0] + offsets[0]), SECTOR)
             entry = self.entries.setdefault((id(own_ctas), id(offsets)), (own_ctas, offsets, set()))
             entry[2].add((sector, self.pattern_number(lanes - lanes[0], within)))

@@ -132,12 +132,12 @@ class TensorMemory:
                 continue
             step = max(1, MOST_MARKED_INTERVALS // len(shifts))
             for first in range(0, len(intervals.starts), step):
-                part = Intervals(intervals.starts[first : first + step], intervals.stops[first : first + step])
-                part = part.at(shifts).merged()
-                is_long = part.stops - part.starts >= _LONG_INTERVAL
-                for start, stop in zip(part.starts[is_long].tolist(), part.stops[is_long].tolist(), strict=True):
+                chunk = Intervals(intervals.starts[first : first + step], intervals.stops[first : first + step])
+                chunk = chunk.at(shifts).merged()
+                is_long = chunk.stops - chunk.starts >= _LONG_INTERVAL
+                for start, stop in zip(chunk.starts[is_long].tolist(), chunk.stops[is_long].tolist(), strict=True):
                     marks[start:stop] = 1
-                marks[expand_intervals(Intervals(part.starts[~is_long], part.stops[~is_long]))] = 1
+                marks[expand_intervals(Intervals(chunk.starts[~is_long], chunk.stops[~is_long]))] = 1
         self._pending, self._pending_count = {}, 0
 
     @property

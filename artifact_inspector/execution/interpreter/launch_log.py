@@ -49,21 +49,21 @@ class LaunchLog(AccessRecorder):
             step: of the branch at which CTAs leave. It belongs to the next part, as they run it again.
             executed: warps and threads of that step.
         """
-        before, following = self._totals, [] if step < 0 or trace[-1:] != [step] else trace[-1:]
+        earlier_totals, following = self._totals, [] if step < 0 or trace[-1:] != [step] else trace[-1:]
         self._totals = np.array([getattr(self.counters, name) for name in _COUNTERS], np.float64)
         self._totals[:2, step] -= executed
-        steps = np.flatnonzero((self._totals != before).any(axis=0))
-        counts = (self._totals - before)[:, steps] / len(ctas)
+        steps = np.flatnonzero((self._totals != earlier_totals).any(axis=0))
+        counts = (self._totals - earlier_totals)[:, steps] / len(ctas)
         self._parts.append((ctas, trace[: len(trace) - len(following)], steps, counts))
         return following
 
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record accesses."""
-        kept = [_compact(access) for access in accesses if access.addresses.size] if self.is_complete else []
-        self.kept_bytes += sum(access.addresses.nbytes for access, *_ in kept if len(access.addresses) > 1)
+        compact = [_compact(access) for access in accesses if access.addresses.size] if self.is_complete else []
+        self.kept_bytes += sum(access.addresses.nbytes for access, *_ in compact if len(access.addresses) > 1)
         if self.kept_bytes > _MOST_BYTES:
-            self.is_complete, kept, self._accesses = False, [], []
-        self._accesses.append((kept, rows))
+            self.is_complete, compact, self._accesses = False, [], []
+        self._accesses.append((compact, rows))
 
     def trace_of(self, cta: int) -> tuple[int, ...]:
         """The steps of a CTA."""
@@ -87,7 +87,7 @@ class LaunchLog(AccessRecorder):
             for access, *_ in accesses:
                 if id(access.ctas) not in rows_of:
                     rows_of[id(access.ctas)] = np.flatnonzero(np.isin(access.ctas, ctas))
-            yield [_select_rows(rows_of[id(kept[0].ctas)], *kept) for kept in accesses], rows
+            yield [_select_rows(rows_of[id(entry[0].ctas)], *entry) for entry in accesses], rows
 
 
 def _compact(access: FootprintAccess) -> _KeptAccess:

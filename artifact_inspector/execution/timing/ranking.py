@@ -486,8 +486,8 @@ def rank_launches(
 
     def estimate(at: int) -> RankedLaunch:
         window = windows.of_launch.get(at)
-        known: dict[str, Any] = {} if window is None else {"stream": windows.stream_of(at), "sampled": window.sample}
-        return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, **known)
+        results: dict[str, Any] = {} if window is None else {"stream": windows.stream_of(at), "sampled": window.sample}
+        return estimate_candidate(candidates[at], disassemble, gpu=gpu, limit=limit, **results)
 
     def estimate_bound(at: int) -> tuple[int, RankedLaunch, Sequence[DeferredWindow]]:
         if len(distinct_binaries) <= EXACT_PLACES and alike[windows.launch_key(at)] == 1:

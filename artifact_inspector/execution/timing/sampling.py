@@ -479,7 +479,7 @@ def sample_launch(
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     kinds = ("global_atomic", "global_reduction") if tracks_addresses else ()
     lane_steps = frozenset(step.index for step in loaded.program.steps if step.kind in kinds)
-    spans = tuple(TensorSpan(one.name, one.start, one.stop) for one in setup.memory.regions)
+    spans = tuple(TensorSpan(region.name, region.start, region.stop) for region in setup.memory.regions)
     traffic = GlobalTraffic(spans, tracks_addresses=tracks_addresses, lane_steps=lane_steps)
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
@@ -496,7 +496,7 @@ def sample_simulated(run: SimulatedLaunch, ctas: NDArray[np.int64] | None, cta_l
     if run.log is None or not run.log.is_complete:
         return None
     ctas = choose_ctas(run.launch.grid, cta_limit) if ctas is None else ctas
-    traffic = GlobalTraffic(tuple(TensorSpan(one.name, one.start, one.stop) for one in run.memory.regions))
+    traffic = GlobalTraffic(tuple(TensorSpan(region.name, region.start, region.stop) for region in run.memory.regions))
     for accesses, rows in run.log.accesses_of(ctas):
         traffic.add_iterations(accesses, rows)
     trace, counters = run.log.trace_of(int(ctas[len(ctas) // 2])), run.log.counters_of(ctas)
