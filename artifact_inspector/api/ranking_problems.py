@@ -14,7 +14,7 @@ from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
-from artifact_inspector.execution.timing.candidates import RankingCandidate, label_candidates
+from artifact_inspector.execution.timing.candidates import DISTINGUISHING_OPTIONS, RankingCandidate, label_candidates
 from artifact_inspector.execution.timing.variations import (
     FailedConfiguration,
     check_variations,
@@ -157,7 +157,7 @@ def rank_variants(
 def _configuration(pair: tuple[Artifact, LaunchRequest]) -> list[tuple[str, str]]:
     """The constants and options of a compiled kernel, in an order of numbers: 8 before 16."""
     entry = pair[0]
-    values = {**entry.constants, **{name: entry.metadata.get(name) for name in ("num_warps", "num_stages")}}
+    values = {**entry.constants, **{name: entry.metadata.get(name) for name in DISTINGUISHING_OPTIONS}}
     return [(name, f"{value!s:>20}") for name, value in values.items()]
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import TensorSpan
 from artifact_inspector.execution.interpreter.launch_log import LaunchLog
-from artifact_inspector.execution.timing.sampling import GlobalTraffic, TensorSpan
+from artifact_inspector.execution.timing.sampling import GlobalTraffic
 
 START, BYTES = 1 << 20, 1 << 16
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -57,6 +57,14 @@ _NUMPY_TYPES: Mapping[str, str] = {
 def is_misaligned(addresses: IntArray, size: int) -> bool:
     """Whether accesses are misaligned, or their size is no power of two; NVIDIA's never are."""
     return bool(size & (size - 1) or (addresses & (size - 1)).any())
+
+
+class TensorSpan(NamedTuple):
+    """A tensor, and its bytes in memory."""
+
+    name: str
+    start: int
+    stop: int
 
 
 class TensorMemory:
@@ -282,6 +290,11 @@ class GlobalMemory:
         """The values of all tensors, if data is computed."""
         self.journal: Journal | None = None
         """Keeps the accesses of a speculative run until it is proven."""
+
+    @property
+    def spans(self) -> tuple[TensorSpan, ...]:
+        """The tensors, without what was accessed."""
+        return tuple(TensorSpan(region.name, region.start, region.stop) for region in self.regions)
 
     @property
     def rounding(self) -> Rounding:

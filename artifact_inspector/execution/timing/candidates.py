@@ -35,7 +35,7 @@ def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
     rows = [_distinguishing_values(candidate) for candidate in candidates]
     options: list[dict[str, Any]] = [
         {"triton": str(x.artifact.triton_version)}
-        | {name: value for name in _OPTIONS if isinstance(value := x.artifact.metadata.get(name), int)}
+        | {name: value for name in DISTINGUISHING_OPTIONS if isinstance(value := x.artifact.metadata.get(name), int)}
         for x in candidates
     ]
     named_rows = [{**row, **row_options} for row, row_options in zip(rows, options, strict=True)]
@@ -54,7 +54,7 @@ def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
     return [candidate.label or label for candidate, label in zip(candidates, labels, strict=True)]
 
 
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
+DISTINGUISHING_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
 
 
 def _distinguishing_values(candidate: RankingCandidate) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import TensorSpan
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.interpreter.launch_log import LaunchLog
 from artifact_inspector.execution.interpreter.tensor_maps import BOX_ROW_UNIT
@@ -83,14 +84,6 @@ class _AccessPattern(NamedTuple):
     distinct_addresses: int
     run_starts: frozenset[int]
     """As of `GlobalTraffic.run_starts`."""
-
-
-class TensorSpan(NamedTuple):
-    """A tensor, and its bytes in memory."""
-
-    name: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +472,7 @@ def sample_launch(
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     kinds = ("global_atomic", "global_reduction") if tracks_addresses else ()
     lane_steps = frozenset(step.index for step in loaded.program.steps if step.kind in kinds)
-    spans = tuple(TensorSpan(region.name, region.start, region.stop) for region in setup.memory.regions)
-    traffic = GlobalTraffic(spans, tracks_addresses=tracks_addresses, lane_steps=lane_steps)
+    traffic = GlobalTraffic(setup.memory.spans, tracks_addresses=tracks_addresses, lane_steps=lane_steps)
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit) if ctas is None else ctas
@@ -496,7 +488,7 @@ def sample_simulated(run: SimulatedLaunch, ctas: NDArray[np.int64] | None, cta_l
     if run.log is None or not run.log.is_complete:
         return None
     ctas = choose_ctas(run.launch.grid, cta_limit) if ctas is None else ctas
-    traffic = GlobalTraffic(tuple(TensorSpan(region.name, region.start, region.stop) for region in run.memory.regions))
+    traffic = GlobalTraffic(run.memory.spans)
     for accesses, rows in run.log.accesses_of(ctas):
         traffic.add_iterations(accesses, rows)
     trace, counters = run.log.trace_of(int(ctas[len(ctas) // 2])), run.log.counters_of(ctas)
