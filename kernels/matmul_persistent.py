@@ -58,7 +58,7 @@ def multiprocessors(tensor: "torch.Tensor") -> int:
     """Multiprocessors of the GPU that a tensor is on; 4 for one in host memory, to have several."""
     import torch
 
-    if tensor.device.type != "cuda":
+    if tensor.device.type == "cpu":  # one on `meta` has no values, and stands for one on the GPU
         return 4
     return torch.cuda.get_device_properties(tensor.device).multi_processor_count
 
