@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,17 @@ def test_what_a_kernel_may_have_written_is_unknown_from_then_on(text: str | None
     assert held.is_known(index) is known
     later = numbers()
     assert not held.is_known(later)  # it may be made of what a kernel would have written
+
+
+def test_objects_that_a_program_froze_are_remembered() -> None:
+    held, index = KnownTensors(), numbers()
+    gc.freeze()
+    try:
+        held.remember_tensors()
+        assert held.is_known(index)
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 def test_what_a_program_writes_itself_is_unknown_after_its_first_launch() -> None:

@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,6 +70,16 @@ def test_two_runs_of_grouped_gemm_have_the_same_groups():
         return dict(zip(launch.__code__.co_freevars, launch.__closure__, strict=True))["on_device"].cell_contents
 
     assert groups().tolist() == groups().tolist()
+
+
+@needs_triton_and_torch
+def test_a_persistent_kernel_fills_the_gpu_if_its_tensors_have_no_values(monkeypatch):
+    import torch
+    from artifact_inspector.kernels.matmul_persistent import multiprocessors
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=132))
+    assert multiprocessors(torch.empty(8, device="meta")) == 132
+    assert multiprocessors(torch.empty(8)) == 4
 
 
 @pytest.mark.long

@@ -91,9 +91,13 @@ class KnownTensors:
         """Remember the existing tensors, on the first call."""
         if self._known is None:
             self._known = _Versions()
+            is_frozen = gc.get_freeze_count() > 0
+            gc.unfreeze()  # frozen objects are not listed
             for tensor in filter(_is_followed, gc.get_objects()):
                 if tensor not in self._written:
                     self._known.add(tensor)
+            if is_frozen:
+                gc.freeze()
 
     def note_read(self, value: Any) -> None:
         """Note that the program reads values: if they are unknown, whatever follows may depend on them."""
