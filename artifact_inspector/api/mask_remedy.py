@@ -10,6 +10,8 @@ from pathlib import Path
 from artifact_inspector.api.advice import replace_stale_entry
 from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.api.memory_errors import check_launches
+from artifact_inspector.api.pair_prices import MAX_STEPS
+from artifact_inspector.api.remedy_trial import has_launch_times, predict_time
 from artifact_inspector.diagnosis.diagnose import predict_microseconds
 from artifact_inspector.diagnosis.mask_edit import add_mask
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
@@ -33,8 +35,8 @@ class MaskedKernel:
     """The whole changed file; empty without a patch."""
     patch: str = ""
     reason: str = ""
-    gain: float | None = None
-    """Predicted time before ÷ after; None if times are not predicted."""
+    gain: tuple[float | None, bool] = (None, False)
+    """Predicted time before ÷ after, None if times are not predicted; whether it is that of a sample of CTAs."""
 
 
 def with_mask_patch(
@@ -53,19 +55,24 @@ def with_mask_patch(
 
 
 def with_mask_remedy(
-    pair: tuple[Artifact, LaunchRequest], search: RemedySearch, kernel: str, disassemble: Disassemble | None
+    pair: tuple[Artifact, LaunchRequest],
+    search: RemedySearch,
+    kernel: str,
+    disassemble: Disassemble | None,
+    gpu: str | None = None,
 ) -> RemedySearch:
     """The search with the patch that adds missing masks as its first remedy, or with the reason why there is none."""
     (report,) = check_launches([pair], disassemble)
     if not _lacks_masks(pair[0], report, kernel):
         return search
     lines = sorted({problem.site.source_line for problem in report.problems if problem.missing_mask})
-    masked = _add_masks(pair, report.problems, kernel, disassemble)
+    masked = _add_masks(pair, report.problems, kernel, disassemble, gpu)
     where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
     if not masked.patch:
         sentence = f"Accesses leave their tensors at {where}, and no patch with masks was found: {masked.reason}."
         return replace(search, reason=f"{search.reason} {sentence}".strip())
-    remedy = Remedy(f"{where}: add missing masks", masked.patch, masked.gain or 1.0, (), MISSING_MASK, True)
+    gain, is_sampled = masked.gain
+    remedy = Remedy(f"{where}: add missing masks", masked.patch, gain or 1.0, (), MISSING_MASK, True, is_sampled)
     edited = {masked.patch: masked.text, **search.edited_files}
     return replace(search, remedies=(remedy, *search.remedies), edited_files=edited)
 
@@ -80,6 +87,7 @@ def _add_masks(
     problems: Sequence[MemoryProblem],
     kernel: str,
     disassemble: Disassemble | None,
+    gpu: str | None = None,
 ) -> MaskedKernel:
     """The file with masks, which passed every check."""
     path, _, name = kernel.rpartition(":")
@@ -105,17 +113,19 @@ def _add_masks(
         if not compare_results(files, name, request, entry.constants, files[0].parent, is_mask=True):
             return MaskedKernel(reason="equal results could not be shown in Triton's interpreter")
         patch = unified_diff(source.splitlines(True), text.splitlines(True), f"a/{changed.name}", f"b/{changed.name}")
-        return MaskedKernel(text, "".join(patch), gain=_predict_gain(pair, current, disassemble))
+        return MaskedKernel(text, "".join(patch), gain=_predict_gain((pair, current), disassemble, gpu))
 
 
 def _predict_gain(
-    before: tuple[Artifact, LaunchRequest], after: tuple[Artifact, LaunchRequest], disassemble: Disassemble | None
-) -> float | None:
+    pairs: Sequence[tuple[Artifact, LaunchRequest]], disassemble: Disassemble | None, gpu: str | None
+) -> tuple[float | None, bool]:
+    """The gain by the times of all CTAs, else by those of samples, and whether it is that."""
+    candidates = [RankingCandidate(entry, request, entry.constants) for entry, request in pairs]
     try:
-        times = [
-            predict_microseconds(RankingCandidate(entry, request, entry.constants), disassemble)
-            for entry, request in (before, after)
-        ]
+        launches = [predict_time(candidate, disassemble, gpu, MAX_STEPS) for candidate in candidates]
+        known = [time.us for time in launches if time is not None]
+        times = known if len(known) == 2 else [predict_microseconds(one, disassemble, gpu=gpu) for one in candidates]
     except InspectorError:
-        return None
-    return round(times[0] / times[1], 2) if times[0] and times[1] else None
+        return None, False
+    is_sampled = times is not known and has_launch_times(candidates[0].artifact)
+    return (round(times[0] / times[1], 2), is_sampled) if times[0] and times[1] else (None, False)

@@ -99,6 +99,7 @@ def search_remedies(
     kernel: str | None = None,
     budget: float = 60.0,
     spent: float = 0.0,
+    launch_seconds: float = 0.0,
     progress: Callable[[str], None] = lambda label: None,
 ) -> RemedySearch:
     """The changes that lower the predicted time of a launch: edits, options and constants, and combinations.
@@ -110,6 +111,7 @@ def search_remedies(
         kernel: `FILE.py:KERNEL`, the file to import and edit for a kernel that is not part of this package.
         budget: seconds after which nothing further is compiled.
         spent: processor seconds that the diagnosis took; each check takes about as many.
+        launch_seconds: those of the launch's time by all CTAs; each gain by all CTAs takes about as many.
         progress: called with the best change so far, and with the one that is compiled.
     """
     (entry, request), faster = pair, RemedySearch((), 0, "")
@@ -118,7 +120,7 @@ def search_remedies(
     elif diagnosis.causes:
         try:
             record, kernel_path, problem = _find_source(entry, kernel)
-            settings = record, kernel_path, make_disassembler, directory, gpu, steps, spent, problem
+            settings = record, kernel_path, make_disassembler, directory, gpu, steps, spent, launch_seconds, problem
             search = _Search(entry, assume_indices(entry, request), diagnosis, *settings)
             with keep_workers(), limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
@@ -128,7 +130,7 @@ def search_remedies(
     if kernel is None or any(note.startswith(ASSUMED) for note in request.notes):
         return faster
     with limit_simulation(max(1.0, budget * _MASK_SHARE)):
-        return with_mask_remedy(pair, faster, kernel, make_disassembler([entry]))
+        return with_mask_remedy(pair, faster, kernel, make_disassembler([entry]), gpu)
 
 
 def _find_source(entry: Artifact, kernel: str | None) -> tuple[UntrustedRecord | None, str, str]:
@@ -168,11 +170,13 @@ class _Search:
     gpu: str | None
     steps: int
     spent: float
+    launch_seconds: float
     source_problem: str = ""
 
     def __post_init__(self) -> None:
         sampled, microseconds = self.diagnosis.sampled_microseconds, self.diagnosis.microseconds or 0.0
         self._launch_microseconds = 0.0 if sampled is None else microseconds  # of all CTAs; the search compares samples
+        self.launch_seconds *= sampled is not None
         self.diagnosis = replace(self.diagnosis, microseconds=sampled or self.diagnosis.microseconds)
         self.trials: list[Trial] = []
         self.attempts: list[tuple[Change, str]] = []
@@ -185,7 +189,7 @@ class _Search:
         self.source = ""
         self.tile_axes: dict[str, tuple[int, ...]] = {}
         self._is_stopped = self._is_library = False
-        self._unchecked = 0
+        self._unchecked, self._unpriced = 0, list[str]()
         self._original_bytes: tuple[int, int] | None = None
         self._options: dict[str, Any] = {"gpu": self.gpu, "limit": self.steps}
         if _is_far(self.diagnosis) and all(cause.kind is not CauseKind.REFETCHED for cause in self.diagnosis.causes):
@@ -207,8 +211,7 @@ class _Search:
         self._is_library = is_editable and _imports_its_package(Path(file), self.source)
         pending.sort(key=self._is_costly)
         expanded = self.diagnosis.microseconds or 0.0
-        # the best is diagnosed, and compared in the interpreter
-        checks = 1 + self._is_library
+        checks = 1 + self._is_library  # the best is diagnosed, and compared in the interpreter
         most = (budget * PROCESSOR_SHARE - self.spent) / (4 - checks)
         self._reserve = min(checks * self.spent + _COMPARISON_SECONDS, most)
         while not self._is_spent(budget):
@@ -228,9 +231,8 @@ class _Search:
                 expanded = best.microseconds
                 pending = sorted([*self._combinations(best, edits), *batch, *pending], key=self._is_costly)
                 continue
-            if not batch and pending:
-                break
             if not batch:
+                self._is_stopped = bool(pending)
                 return
             gain = (self.diagnosis.microseconds or 0.0) / best.microseconds if best is not None else 1.0
             progress(f"best so far {gain:.2f}×{'' if best is None else f': {best.label}'}")
@@ -317,8 +319,10 @@ class _Search:
         return (time.monotonic() - self._start) / max(seconds, 0.001)
 
     def _processor_left(self, budget: float) -> float:
-        """Processor seconds that are left for trials, before the check of the best."""
-        return budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start) - self._reserve
+        """Processor seconds that are left for trials, before the check of the best, and its time by all CTAs."""
+        is_found = any(saves(self.diagnosis.microseconds or 0.0, trial.microseconds) for trial in self.trials)
+        reserve = self._reserve + is_found * self.launch_seconds
+        return budget * PROCESSOR_SHARE - (processor_seconds() - self._processor_start) - reserve
 
     def _path(self, edit: SourceEdit | None) -> str:
         if edit is None:
@@ -414,9 +418,10 @@ class _Search:
             chosen.append(trial)
         with limit_simulation(budget * PROCESSOR_SHARE):
             disassemble = self.make_disassembler([trial.candidate.artifact for trial in chosen])
-            remedies = price_launches(
+            remedies, self._unpriced = price_launches(
                 self._launch_microseconds, [*zip(remedies, chosen, strict=True)],
                 lambda candidate: getattr(predict_time(candidate, disassemble, self.gpu, self.steps), "us", None),
+                self.launch_seconds,
             )  # fmt: skip
         edited = {remedy.patch: edited[remedy.patch] for remedy in remedies if remedy.patch is not None}
         reason = self._describe_rest(remedies, undone)
@@ -425,7 +430,7 @@ class _Search:
     def _describe_rest(self, remedies: Sequence[Remedy], undone: str) -> str:
         """Why there is no remedy, and what was left out; empty if there is nothing to say."""
         limit, attempt = current_budget(), f"{NOTHING_HELPS} ({len(self.trials)} tried)"
-        if self._unchecked:
+        if self._unchecked or self._unpriced:
             attempt = f"A change may help, but none was checked ({len(self.trials)} tried)"
         attempt = attempt if self.trials else "No change was tried"
         spent = f": {_SPENT}" if undone or (limit is not None and limit.is_spent()) else ""
@@ -433,6 +438,8 @@ class _Search:
         sentences += [_GLUON] if self.entry.is_gluon and not remedies else []
         if failed := sum(equality is None for equality in self._equalities.values()):
             sentences.append(f"{failed} change{'s' * (failed > 1)} could not be compared in Triton's interpreter.")
+        if self._unpriced:
+            sentences.append(f"Faster by a sample of CTAs only: {'; '.join(self._unpriced)}.")
         if spent:
             sentences.append((f"Not all changes were {undone or 'tried'}" if self.trials else attempt) + spent)
         return " ".join([*sentences, self.source_problem]).strip()

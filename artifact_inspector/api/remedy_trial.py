@@ -139,19 +139,31 @@ def time_launches(candidates: Sequence[RankingCandidate], predict: PredictTime) 
     return [times[number] for number in range(len(candidates))]
 
 
-def price_launches(base_time: float, checked: Sequence[tuple[Remedy, Trial]], predict: PredictTime) -> list[Remedy]:
-    """The remedies that save by the times of all CTAs, as far as the budget allows; the best first.
+def price_launches(
+    base_time: float, checked: Sequence[tuple[Remedy, Trial]], predict: PredictTime, seconds: float = 0.0
+) -> tuple[list[Remedy], list[str]]:
+    """The remedies that save by the times of all CTAs, the best first, and changes that help by a sample only.
+
+    A sample may be wrong by more than what a change gains, so these are no remedies unless nothing else is known. If
+    the launch's time is that of all CTAs, their gain is the smaller one of those over the sample's time and over it.
 
     Args:
-        base_time: that time of the launch; 0 if only that of a sample is known.
+        base_time: the time of all CTAs of the launch; 0 if only that of a sample is known.
+        seconds: processor seconds that this time took: as many changes are priced together as the budget lets end.
     """
-    candidates, priced = [trial.candidate for _, trial in checked], list[tuple[Remedy, Trial]]()
-    times = time_launches(candidates, predict) if base_time else [None] * len(candidates)
-    for (remedy, trial), new_time in zip(checked, times, strict=True):
+    budget, times = current_budget(), list[float | None]()
+    while base_time and len(times) < len(checked):
+        most = len(checked) if budget is None or not seconds else max(1, int(budget.remaining / seconds))
+        times += time_launches([trial.candidate for _, trial in checked[len(times) :][:most]], predict)
+    priced, sampled = list[tuple[Remedy, Trial]](), list[tuple[Remedy, Trial]]()
+    for (remedy, trial), new_time in zip(checked, times or [None] * len(checked), strict=True):
         if new_time is None:
-            priced.append((replace(remedy, sampled=has_launch_times(trial.candidate.artifact)), trial))
+            gain = min([remedy.gain, *([round(base_time / trial.microseconds, 2)] if base_time else [])])
+            sampled.append((replace(remedy, gain=gain, sampled=has_launch_times(trial.candidate.artifact)), trial))
         elif saves(base_time, new_time):
             priced.append((replace(remedy, gain=round(base_time / new_time, 2)), trial))
-    priced.sort(key=lambda pair: (pair[0].sampled, -pair[0].gain))
-    trials = [trial for _, trial in priced]
-    return [remedy for at, (remedy, trial) in enumerate(priced) if not any(map(trial.does_no_more_than, trials[:at]))]
+    best = priced or [pair for pair in sampled if not base_time or saves(base_time, pair[1].microseconds)]
+    best.sort(key=lambda pair: -pair[0].gain)
+    trials = [trial for _, trial in best]
+    remedies = [remedy for at, (remedy, trial) in enumerate(best) if not any(map(trial.does_no_more_than, trials[:at]))]
+    return remedies, [trial.label for remedy, trial in sampled if remedy not in remedies]

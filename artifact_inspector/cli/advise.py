@@ -106,16 +106,17 @@ def advise(
                 diagnoses = diagnose_launches(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
-            spent = processor_seconds() - begin  # a trial takes about as long
+            spent, begin = processor_seconds() - begin, processor_seconds()  # a trial takes about as long
             with limit_simulation(min(limit_seconds, _WHOLE_SECONDS)):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
+            launch_seconds = processor_seconds() - begin
             # without captures and compiles, which a trial does not repeat
             others = start if cache == selection.cache else 0.0
             with limit_simulation(limit_seconds, wall=max(_LEAST_SECONDS, seconds - (time.monotonic() - opening))):
                 searches = _search(
                     pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
                     seconds=seconds - min(seconds / 2, others / PROCESSOR_SHARE),
-                    spent=spent, scratch=Path(scratch),
+                    spent=spent, launch_seconds=launch_seconds, scratch=Path(scratch),
                 )  # fmt: skip
             _keep(pairs, diagnoses)
         _print_advice(diagnoses, searches, json=json)
@@ -269,9 +270,10 @@ def _search(
     *,
     seconds: float,
     spent: float,
+    launch_seconds: float,
     scratch: Path,
 ) -> list[RemedySearch | None]:
-    """The remedies of each launch, which share the budget; `spent`: processor seconds of the diagnoses."""
+    """The remedies of each launch, which share the budget; `spent`, `launch_seconds`: processor seconds."""
     from artifact_inspector.api.remedy_search import PROCESSOR_SHARE, processor_seconds, search_remedies
     from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
@@ -295,6 +297,7 @@ def _search(
                     kernel=kernel,
                     budget=max(_LEAST_BUDGET, min(seconds / len(pairs), left)),
                     spent=spent / len(pairs),
+                    launch_seconds=launch_seconds / len(pairs),
                     progress=advance,
                 )
             )
