@@ -11,7 +11,7 @@ from artifact_inspector.api.advice import diagnose_launches, with_launch_times
 from artifact_inspector.api.remedy_search import search_remedies
 from artifact_inspector.diagnosis.assumed_launch import assume_launch
 from artifact_inspector.diagnosis.cause import Diagnosis
-from artifact_inspector.diagnosis.remedy import RemedySearch
+from artifact_inspector.diagnosis.remedy import RemedySearch, order_by_gain
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.execution.interpreter.budget import limit_simulation
 from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -131,4 +131,4 @@ def advise_launch(entry: Artifact, request: LaunchRequest | None, settings: Advi
                 )
     except InspectorError as error:
         return Advice(None, None, error.message)
-    return Advice(diagnosis, search)
+    return Advice(order_by_gain(diagnosis, search.remedies if search else ()), search)

@@ -50,7 +50,8 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         )
     packs = is_list and len(artifacts) > 1
     quiet = index_opener(lambda notice: None)  # the list reports what is wrong with the index
-    diagnoses = read_kept_diagnoses(artifacts, quiet) if packs and not view.no_index else {}
+    has_diagnoses = (packs or is_story) and not (view.no_index or view.json)
+    diagnoses = read_kept_diagnoses(artifacts, quiet) if has_diagnoses else {}
 
     view_row = _show_row if packs else kernel_cells  # one kernel needs no label of its variant
 
@@ -66,6 +67,7 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         if view.ir:
             _list_region(kernels, opened.disassemble, view)
         elif is_story:
+            attach(kernels[0], diagnoses)
             is_full = view.full or bool(stages)
             _print_story(cache, kernels[0], other_targets, is_full=is_full, is_one_region=view.region is not None)
         else:

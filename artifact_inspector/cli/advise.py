@@ -70,6 +70,7 @@ def advise(
         from artifact_inspector.cli._launches import launch_disassembler
         from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
         from artifact_inspector.compiling.ask.process import keep_workers
+        from artifact_inspector.diagnosis.remedy import order_by_gain
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.files.scratch import scratch_directory
         from artifact_inspector.hardware.products import modelled_product
@@ -97,7 +98,8 @@ def advise(
                 _advise_on_cluster(opened, name, selectors, launches, settings, scheduler, json=json)
                 return
             opening = time.monotonic()
-            pairs, start = _pair_launches(opened, name, selectors, launches), processor_seconds()
+            recorded, start = _pair_launches(opened, name, selectors, launches), processor_seconds()
+            pairs = recorded
             if kernel is not None and not is_fresh:
                 pairs = [replace_stale_entry(pair, kernel, Path(scratch) / "baseline") for pair in pairs]
             disassemble = launch_disassembler(pairs, nvdisasm)
@@ -118,25 +120,31 @@ def advise(
                     seconds=seconds - min(seconds / 2, others / PROCESSOR_SHARE),
                     spent=spent, launch_seconds=launch_seconds, scratch=Path(scratch),
                 )  # fmt: skip
-            _keep(pairs, diagnoses)
+            searched = zip(diagnoses, searches, strict=True)
+            diagnoses = [order_by_gain(one, search.remedies) if search else one for one, search in searched]
+            # a replaced entry without a note has the recorded code
+            _keep(
+                [old if old[1].notes == new[1].notes else new for old, new in zip(recorded, pairs, strict=True)],
+                diagnoses,
+            )
         _print_advice(diagnoses, searches, json=json)
         if apply:
             apply_first_patch(searches, kernel)
 
 
 def _keep(pairs: Sequence[tuple[Artifact, LaunchRequest]], diagnoses: Sequence[Diagnosis]) -> None:
-    """Keep the largest cause of each launch for lists; of several launches of a kernel, that of the longest."""
+    """Keep the first cause of each launch for lists; of several launches of a kernel, that of the longest."""
     from artifact_inspector.cli._loading import cached_lookup
     from artifact_inspector.facts.kept_diagnosis import KeptDiagnosis, keep_diagnoses
 
     longest_last = sorted(zip(pairs, diagnoses, strict=False), key=lambda pair: pair[1].microseconds or 0)
-    largest_causes = [
-        (entry, max(causes, key=lambda cause: cause.share))
+    first_causes = [
+        (entry, KeptDiagnosis(first.kind.value, first.share, diagnosis.summary))
         for (entry, _), diagnosis in longest_last
-        for summary in [diagnosis.summary]
-        if (causes := [KeptDiagnosis(x.kind.value, x.share, summary) for x in diagnosis.causes if x.share is not None])
+        for first in diagnosis.causes[:1]
+        if first.share is not None
     ]
-    keep_diagnoses(largest_causes, cached_lookup(None).index)
+    keep_diagnoses(first_causes, cached_lookup(None).index)
 
 
 def _print_advice(diagnoses: Sequence[Diagnosis], searches: Sequence[RemedySearch | None], *, json: bool) -> None:

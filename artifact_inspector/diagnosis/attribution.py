@@ -64,7 +64,7 @@ class Attribution:
             unit = "loaded bytes" if self.kind is CauseKind.INVARIANT_LOAD else "instructions"
             took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the {unit})"
         text = f"{place}{took}: {self.reason}{note}."
-        return Cause(self.kind, self.line, self.share, text, more_lines=self.more_lines)
+        return Cause(self.kind, self.line, self.share, text, self.more_lines, note)
 
 
 def attribute(

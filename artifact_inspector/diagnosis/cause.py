@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 
@@ -86,6 +86,12 @@ class Cause:
     """One sentence: line, share, reason."""
     more_lines: tuple[str, ...] = ()
     """Further lines with the same cause, whose share is included."""
+    note: str = ""
+    """The end of the sentence: why the cause is not the first one, or which other one is as large."""
+
+    def with_note(self, note: str) -> Cause:
+        """The cause with another end of its sentence."""
+        return replace(self, text=f"{self.text.removesuffix(f'{self.note}.')}{note}.", note=note)
 
 
 @dataclass(frozen=True, slots=True)

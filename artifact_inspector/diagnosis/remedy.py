@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
 
 SURE_GAIN = 1.15
 """On an H200, 75 of 75 remedies from here on were faster, and 12 of 18 below (docs/lab/diagnosis.md)."""
+CAUSE_NAMES = frozenset(kind.value for kind in CauseKind)
+UNGAINED = "; listed later, since no change tried gains more than that of the first cause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ class Remedy:
         """The predicted gain, and why it may be wrong."""
         doubts = ["by a sample of CTAs"] * self.sampled + ["unsure: measure it"] * (self.gain < SURE_GAIN)
         return f"predicted {self.gain:.2f}× as fast" + f" ({'; '.join(doubts)})" * bool(doubts)
+
+
+def order_by_gain(diagnosis: Diagnosis, remedies: Sequence[Remedy]) -> Diagnosis:
+    """The diagnosis with the cause first whose change gains most, if that is sure; else as it was, by shares."""
+    sure = [one for one in remedies if one.verified and not one.sampled and one.gain >= SURE_GAIN]
+    best = max((one for one in sure if one.cause in CAUSE_NAMES), key=lambda one: one.gain, default=None)
+    first = next((cause for cause in diagnosis.causes if best and cause.kind.value == best.cause), None)
+    if first is None or first is diagnosis.causes[0]:
+        return diagnosis
+    first, others = first.with_note(""), [cause for cause in diagnosis.causes if cause is not first]
+    causes = [one.with_note(UNGAINED if (one.share or 0) > (first.share or 0) else "") for one in others]
+    return replace(diagnosis, causes=(first, *causes), summary=first.text)
 
 
 @dataclass(frozen=True, slots=True)

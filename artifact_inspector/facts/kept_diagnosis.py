@@ -1,4 +1,4 @@
-"""The largest cause that `advise` predicted for a kernel, kept in the result cache so that lists can order by it.
+"""The first cause that `advise` predicted for a kernel, kept in the result cache so that lists can order by it.
 
 A list simulates nothing: a kernel without a diagnosis of this version of the package has none.
 """
@@ -19,7 +19,7 @@ OpenIndex = Callable[[], Index] | None
 
 
 class KeptDiagnosis(NamedTuple):
-    """The cause with the largest share of the time of the launch that was diagnosed last."""
+    """The first cause of the launch that was diagnosed last."""
 
     cause: str
     """`serial-loop`, `uncoalesced` …"""

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT
 from artifact_inspector.analysis.order.region_facts import QUIET, RegionFacts
+from artifact_inspector.facts.kept_diagnosis import diagnosis_of
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.autotuning import EntryTiming
@@ -357,9 +358,11 @@ _LOUD = frozenset({"changed", "contradiction", "spills"})
 
 
 def _limit(kernel: KernelFacts) -> Text:
-    """One sentence: what limits the kernel, with its evidence."""
-    limit = find_limit(kernel)
-    text = Text(f"{limit.lead}: " if limit.lead else "", "bold", overflow="fold")
+    """One sentence: what limits the kernel, with its evidence; first that of `advise`, if it was run."""
+    limit, kept = find_limit(kernel), diagnosis_of(kernel)
+    lead = limit.lead if kept is None else "In the code"
+    text = Text("" if kept is None else f"By `advise`: {kept.summary}\n", "bold", overflow="fold")
+    text.append(f"{lead}: " if limit.lead else "", "bold")
     text.append(limit.description, "" if limit.lead else "bold")
     return text.append(" ".join(filter(None, (" ", limit.code, describe_evidence(limit)))), "dim")
 

@@ -11,7 +11,7 @@ from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import INLINED, define_shape, hidden, named, rounded
 
 define_shape(
-    Cause, lambda x: (named("cause", x.kind), x.line, rounded(x.share, 3), x.text, *hidden(x.more_lines))
+    Cause, lambda x: (named("cause", x.kind), x.line, rounded(x.share, 3), x.text, *hidden(x.more_lines, x.note))
 )  # fmt: skip
 define_shape(
     Diagnosis, lambda x: (
