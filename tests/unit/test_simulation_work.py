@@ -4,6 +4,7 @@ sectors of copies, chosen CTAs, and how much work is done."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -22,10 +23,10 @@ from artifact_inspector.execution.interpreter.barriers import wait_at_barrier
 from artifact_inspector.execution.interpreter.counters import STEPS_PER_CHECK, StepCounters
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
-from artifact_inspector.execution.interpreter.lane_partition import as_array_value
+from artifact_inspector.execution.interpreter.lane_partition import LanePartition, LaneSubset, as_array_value
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import load_local, store_local
-from artifact_inspector.execution.interpreter.state_changes import predict_register
+from artifact_inspector.execution.interpreter.state_changes import predict_lane_sets, predict_register
 from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, _boxes_inside
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, lanes_served_together
@@ -33,10 +34,12 @@ from artifact_inspector.execution.kernel_loader import KernelParameter, load_ker
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import parse_document, parse_document_of, resolve_launch
 from artifact_inspector.execution.pointer_origin import _move_tensors
+from artifact_inspector.execution.sass.operands import build_move
 from artifact_inspector.execution.sass.semantics import _AFFINE_OPCODES
 from artifact_inspector.execution.timing import sampling
 from artifact_inspector.execution.timing.sampling import choose_ctas, sample_launch
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.formats.sass.statement import parse_statement
 
 LANES = 8
 numbers = st.integers(0, 2**32 - 1)
@@ -158,14 +161,35 @@ def test_a_register_of_further_iterations_is_what_adding_again_and_again_gives(d
         for _ in range(data.draw(st.integers(1, 3)))
     ]
     value: Any = data.draw(st.sampled_from([AffineValue(rows, lanes), (rows + lanes) & 0xFFFFFFFF]))
-    predicted = predict_register(value, changes, count, ctas)
     now, each = (rows + lanes) % 2**32, []
     for iteration in range(count + 1):
         each.append(now)
         now = (now + changes[iteration % len(changes)]) % 2**32
-    every = np.broadcast_to(as_array_value(predicted.all_values), ((count + 1) * ctas, 4))
-    assert every.tolist() == np.concatenate(each).tolist()
-    assert np.broadcast_to(as_array_value(predicted.final_value), (ctas, 4)).tolist() == each[-1].tolist()
+    by_lanes = predict_lane_sets(value, changes, count, (ctas, 4))
+    assert (by_lanes is None) is (shape[0] > 1 or shape[1] == 1)
+    for predicted in filter(None, (predict_register(value, changes, count, ctas), by_lanes)):
+        every = np.broadcast_to(as_array_value(predicted.all_values), ((count + 1) * ctas, 4))
+        assert every.tolist() == np.concatenate(each).tolist()
+        assert np.broadcast_to(as_array_value(predicted.final_value), (ctas, 4)).tolist() == each[-1].tolist()
+
+
+def test_a_counter_of_one_warp_needs_no_array_of_all_lanes_in_further_iterations() -> None:
+    is_elected = np.arange(64)[None] < 32
+    counts = np.where(is_elected, 5, 0)
+    predicted = predict_lane_sets(counts, [np.where(is_elected, 1, 0)], 6, (100, 64))
+    assert predicted is not None
+    assert isinstance(predicted.all_values, LanePartition)
+    assert max(np.size(as_array_value(part.value)) for part in predicted.all_values.subsets) == 7 * 100
+    assert predict_lane_sets(counts, [np.arange(64)[None]], 6, (100, 64)) is None  # each lane counts by itself
+
+
+def test_a_copy_in_all_lanes_keeps_a_lane_partition() -> None:
+    is_elected = np.arange(64)[None] < 32
+    partition = LanePartition((LaneSubset(is_elected, np.arange(3)[:, None]), LaneSubset(~is_elected, 0)))
+    machine = SimpleNamespace(registers={"UR6": partition}, active_mask=True, undecided_lanes=None)
+    machine.copy_register = partial(Machine.copy_register, machine)
+    build_move(parse_statement("IMAD.U32 R10, RZ, RZ, UR6"), 3)(machine)  # type: ignore[arg-type]
+    assert machine.registers["R10"] is partition
 
 
 @pytest.mark.parametrize("ctas", [1, 3])

@@ -30,6 +30,7 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     has_unknown_bits,
     materialize,
     select_rows,
+    value_in_lanes,
 )
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, UndecidedPath
@@ -44,6 +45,7 @@ from artifact_inspector.execution.interpreter.state_changes import (
     have_equal_values,
     is_predicate,
     machine_state,
+    predict_lane_sets,
     predict_register,
     with_cta_numbers,
 )
@@ -147,7 +149,8 @@ class IterationHypothesis:
             zero = False if is_predicate(state[name]) else 0
             added = [change.increments.get(name, zero) for change in changes]
             value = with_cta_numbers(state[name], machine.shape) if uses_affine else state[name]
-            self.predicted[name] = predict_register(value, added, count, machine.rows)
+            by_lanes = predict_lane_sets(value, added, count, machine.shape) if uses_affine else None
+            self.predicted[name] = by_lanes or predict_register(value, added, count, machine.rows)
 
     def run(self, *, allows_rerun: bool = True) -> int:
         """Run the iterations; if all of them are proven, the machine continues after them.
@@ -291,14 +294,13 @@ class IterationHypothesis:
         """The number of leading iterations after which a register is as predicted."""
         if actual is expected:
             return self.count
-        if (
-            isinstance(actual, LanePartition)
-            and isinstance(expected, LanePartition)
-            and actual.has_same_subsets(expected)
-        ):
-            return min(
-                self._count_agreeing(a.value, b.value) for a, b in zip(actual.subsets, expected.subsets, strict=True)
+        if isinstance(actual, LanePartition) and isinstance(expected, LanePartition):
+            agreed = min(
+                self._count_agreeing(value_in_lanes(actual, mask), value_in_lanes(value, mask))
+                for mask, value in expected.subsets
             )
+            if agreed == self.count or actual.has_same_subsets(expected):
+                return agreed
         if actual is None or expected is None:
             return 0
         actual, expected = materialize(actual), materialize(expected)

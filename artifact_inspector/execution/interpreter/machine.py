@@ -227,6 +227,14 @@ class Machine(MachineState):
             self.counters.arrays += isinstance(register, np.ndarray) and register.shape == self.shape
         self.registers[name] = register
 
+    def copy_register(self, name: str, source: str) -> None:
+        """Write the value of another register in the active lanes; a copy in all lanes keeps a lane partition."""
+        register = self.registers.get(source) if self.active_mask is True and self.undecided_lanes is None else None
+        if isinstance(register, LanePartition):
+            self.registers[name] = register
+        else:
+            self.write_register(name, self.read_register(source))
+
     def _write_active_lanes(self, name: str, value: Value) -> Register:
         """A register with a new value in the active lanes and its old value in the others."""
         old = self.registers.get(name)

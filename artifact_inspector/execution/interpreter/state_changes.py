@@ -9,6 +9,7 @@ import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import AffineValue, is_int_array, to_affine
 from artifact_inspector.execution.interpreter.lane_partition import (
+    MOST_PARTS,
     LanePartition,
     LaneSubset,
     Register,
@@ -165,7 +166,7 @@ def have_equal_values(a: Register, b: Register) -> bool:
 class PredictedRegister(NamedTuple):
     """The predicted values of a register in the next iterations."""
 
-    all_values: Value
+    all_values: Register
     """At the beginning of each iteration and after the last, one block of CTAs per iteration."""
     final_value: Value
     """After the last iteration."""
@@ -209,3 +210,27 @@ def predict_register(value: Register, changes: Sequence[Plain], count: int, ctas
     if predicted.shape[2] > 1:
         return PredictedRegister((stacked + value.lanes) & FULL, (final_value + value.lanes) & FULL)
     return PredictedRegister(*(AffineValue(x, value.lanes) & FULL for x in (stacked, np.atleast_2d(final_value))))
+
+
+def predict_lane_sets(
+    value: Register, changes: Sequence[Plain], count: int, shape: tuple[int, int]
+) -> PredictedRegister | None:
+    """The same as a lane partition, if few sets of lanes change alike, in all CTAs; None otherwise.
+
+    An elected lane of one warp counts stages: as one array, each iteration would have all lanes of all CTAs.
+    """
+    arrays = [np.atleast_2d(np.asarray(change)) for change in changes]
+    if any(len(array) > 1 or array.dtype == np.bool_ for array in arrays) or all(x.shape[1] == 1 for x in arrays):
+        return None
+    columns = np.concatenate([np.broadcast_to(array, (1, shape[1])) for array in arrays])
+    _, firsts, set_of_lane = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    if len(firsts) > MOST_PARTS:
+        return None
+    all_parts, final_parts = [], []
+    for number, first in enumerate(firsts.tolist()):
+        mask = (set_of_lane == number).reshape(1, -1)
+        own_value = with_cta_numbers(value_in_lanes(value, mask), shape)
+        predicted = predict_register(own_value, columns[:, first].tolist(), count, shape[0])
+        all_parts.append(LaneSubset(mask, materialize(predicted.all_values)))
+        final_parts.append(LaneSubset(mask, predicted.final_value))
+    return PredictedRegister(LanePartition(tuple(all_parts)), LanePartition(tuple(final_parts)).materialize())

@@ -262,7 +262,10 @@ def build_move(statement: SassStatement, source_position: int | None = None) -> 
     if statement.has_modifier("64"):
         reader = wide_reader(operand)
         return lambda machine: write_wide(machine, name, reader(machine))
-    return write_run(name, word_reader(operand))
+    is_copy = operand.kind is SassOperandKind.REGISTER and not (operand.is_negated or operand.is_inverted)
+    if name is None or not is_copy or is_zero_register(operand) or operand.is_absolute:
+        return write_run(name, word_reader(operand))
+    return lambda machine: machine.copy_register(name, operand.name)
 
 
 def predicate_and(a: Value, b: Value) -> Value:
