@@ -37,6 +37,8 @@ MOST_PERIOD = 8
 """Longest period of a pipeline's buffers, in iterations."""
 _MOST_SETTLE_FAILURES = 2
 """Failures after which irregular registers are no longer settled."""
+_MOST_WASTED_RUNS = 3
+"""Runs in a row after which no more iterations are tried than in the proof before; one is enough if it proves none."""
 _STEP_MARGIN = 4
 """Most steps of an iteration, relative to the last one; a longer one was not as predicted."""
 
@@ -65,8 +67,8 @@ class _LoopHistory:
         """Changes that must be as in that proof before it is relied on: fewer after each success."""
         self.proven_iterations = 0
         """Consecutive iterations of that proof; 0 if there is none."""
-        self.may_go_on = True
-        """Whether there were ever more iterations than in the proof before."""
+        self.wasted_runs = 0
+        """Runs in a row that found no more iterations than in the proof before."""
         self.few_arrays = True
         """Whether iterations of a few CTAs hold few registers that are not affine in iterations and lanes."""
         self.reset()
@@ -148,7 +150,7 @@ class LoopAccelerator:
             history = accelerator._loops[header] = _LoopHistory()
             history.failures, history.proven_iterations = loop.failures, loop.proven_iterations
             history.carried_names, history.settled_names = loop.carried_names, loop.settled_names
-            history.settle_failures, history.may_go_on = loop.settle_failures, loop.may_go_on
+            history.settle_failures, history.wasted_runs = loop.settle_failures, loop.wasted_runs
             history.few_arrays = loop.few_arrays
             if all(
                 not isinstance(added, np.ndarray) or len(added) == 1
@@ -207,16 +209,17 @@ def _run_proven(
         if hypothesis.irregular:
             loop.settle_failures += 1 if proven < fewest else -1 if proven == count else 0
         if fewest <= proven < count:
-            expected, has_diverged = completed + proven, True
+            expected, has_diverged, loop.wasted_runs = completed + proven, True, 0
         elif hypothesis.exceeds_capacity and has_many_lanes and loop.few_arrays and not machine.uses_affine:
             loop.few_arrays, most_iterations = False, max(FEWEST_ITERATIONS, MOST_LANES // lanes)
         elif proven < count:
-            loop.may_go_on = loop.may_go_on and (proven > 0 or not completed)
+            if completed:
+                loop.wasted_runs += 1 if proven else _MOST_WASTED_RUNS
             break
         else:
             completed, fewest = completed + count, 2
             if completed == expected:
-                if has_diverged or not loop.may_go_on:
+                if has_diverged or loop.wasted_runs >= _MOST_WASTED_RUNS:
                     break
                 expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
