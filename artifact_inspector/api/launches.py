@@ -17,8 +17,7 @@ from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
-from artifact_inspector.diagnosis.memory_causes import atomic_cycles
-from artifact_inspector.diagnosis.repeated_work import find_repeated_work
+from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_repeated_work
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget

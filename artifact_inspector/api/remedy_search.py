@@ -120,7 +120,7 @@ def search_remedies(
     elif diagnosis.causes:
         try:
             record, kernel_path, problem = _find_source(entry, kernel)
-            settings = record, kernel_path, make_disassembler, directory, gpu, steps, spent, launch_seconds, problem
+            settings = record, kernel_path, make_disassembler, directory, gpu, steps, spent, problem, launch_seconds
             search = _Search(entry, assume_indices(entry, request), diagnosis, *settings)
             with keep_workers(), limit_simulation(max(_LEAST_SECONDS, _MOST_EXCESS * budget * PROCESSOR_SHARE - spent)):
                 search.run(budget, is_editable=kernel is not None, progress=progress)
@@ -170,8 +170,8 @@ class _Search:
     gpu: str | None
     steps: int
     spent: float
-    launch_seconds: float
     source_problem: str = ""
+    launch_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         sampled, microseconds = self.diagnosis.sampled_microseconds, self.diagnosis.microseconds or 0.0

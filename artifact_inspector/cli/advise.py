@@ -123,10 +123,8 @@ def advise(
             searched = zip(diagnoses, searches, strict=True)
             diagnoses = [order_by_gain(one, search.remedies) if search else one for one, search in searched]
             # a replaced entry without a note has the recorded code
-            _keep(
-                [old if old[1].notes == new[1].notes else new for old, new in zip(recorded, pairs, strict=True)],
-                diagnoses,
-            )
+            kept = [old if old[1].notes == new[1].notes else new for old, new in zip(recorded, pairs, strict=True)]
+            _keep(kept, diagnoses)
         _print_advice(diagnoses, searches, json=json)
         if apply:
             apply_first_patch(searches, kernel)

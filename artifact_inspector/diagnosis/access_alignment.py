@@ -12,7 +12,8 @@ from artifact_inspector.facts.inspection import inspect_artifact
 _SLIDES = 2
 """Times that sectors of a CTA are requested on average, from which iterations shift a window over the same bytes."""
 _MARK = "mark contiguous, aligned offsets (tl.multiple_of)"
-_PAD = "rows begin at multiples of {} B only; pad them to multiples of {} B"
+_PAD = "rows begin at multiples of {} B only; pad them to a stride of a multiple of 16 elements"
+_INTERLEAVED = "neighbouring elements are {} apart; load the elements between too, and take them apart (tl.split)"
 _APART = "neighbouring elements are {} B apart; store each component contiguously"
 _WRONG, _UNKNOWN = "{} is {}: make it a multiple of 16", "{} must be known to be a multiple of 16 (tl.multiple_of)"
 _INSTEAD = {
@@ -33,7 +34,7 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
     """
     traffic, alignment = model.traffic, find_alignment(model, steps, width)
     causes = _causes_at(model, line, stores=any(step.kind == "global_store" for step in steps))
-    padding = _PAD.format(alignment, most) if alignment <= width < most else ""
+    padding = _PAD.format(alignment) if alignment <= width < most else ""
     if padding:
         requested = sum(traffic.requested_sectors.get(step.index, 0) for step in steps)
         distinct = sum(traffic.new_sectors.get(step.index, 0) for step in steps)
@@ -53,7 +54,10 @@ def how_to_widen(model: LaunchModel, line: str, steps: Sequence[ProgramStep], wi
         return f"{padding}, and {promise}; both are needed" if padding else promise
     if padding:
         return padding + (", and bound masks by a multiple of 16; both are needed" if causes else "")
-    texts = [_INSTEAD[cause.reason].format(cause.name) for cause in causes if cause.reason in _INSTEAD]
+    curable = [cause for cause in causes if cause.reason in _INSTEAD]
+    if any(cause.name.isdigit() and cause.reason is NarrowReason.STRIDE for cause in curable[:1]):
+        return _INTERLEAVED.format(curable[0].name)
+    texts = [_INSTEAD[cause.reason].format(cause.name) for cause in curable[:1]]
     is_of_layout = any(cause.reason is NarrowReason.LAYOUT for cause in causes)
     return texts[0] if texts else None if is_of_layout else _MARK
 

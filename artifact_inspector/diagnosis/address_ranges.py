@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.diagnosis.unique_values import NamedInstruction, name_values
-from artifact_inspector.model import Function, Instruction
+from artifact_inspector.analysis.flow.traversal import reachable
+from artifact_inspector.model import Flow, Function, Instruction
 
 _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+|true|false)>? :")
 _RANGE_END = re.compile(r"end = (\d+)")
@@ -23,6 +23,54 @@ _PASSING = (
     "arith.trunci", "arith.index_cast", "ttg.convert_layout", "tt.bitcast",
 )  # fmt: skip
 _MOST_BITS = 1 << 62
+
+
+class NamedInstruction(NamedTuple):
+    """An instruction with unique names."""
+
+    instruction: Instruction
+    results: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+def name_values(function: Function) -> tuple[Sequence[NamedInstruction], Mapping[int, Sequence[Flow]]]:
+    """Instructions and flows (by index) with a name for each value, which MLIR reuses in sibling regions.
+
+    First uses keep their name.
+    """
+    current: dict[str, str] = {name: name for name in function.arguments}
+    by_index: defaultdict[int, list[Flow]] = defaultdict(list)
+    for flow in function.flows:
+        by_index[flow.instruction_index].append(flow)
+    used = set(current)
+
+    def define(name: str, index: int) -> str:
+        unique = name if name not in used else f"{name}@{index}"
+        used.add(unique)
+        current[name] = unique
+        return unique
+
+    named: list[NamedInstruction] = []
+    flows: defaultdict[int, list[Flow]] = defaultdict(list)
+    owned: dict[tuple[int, str], str] = {}
+    for index, instruction in enumerate(function.instructions):
+        operands = instruction.operands
+        is_loop = instruction.opcode == "scf.for"
+        entering = [flow for flow in by_index.get(index, ()) if flow.owner == index]
+        sources = {flow: current.get(flow.source, flow.source) for flow in by_index.get(index, ())}
+        reads = [current.get(name, name) for name in operands.reads]
+        if is_loop and operands.reads:
+            reads[0] = define(operands.reads[0], index)
+        for flow in entering:
+            owned[index, flow.target] = define(flow.target, index)
+        results = tuple(define(name, index) for name in operands.results)
+        named.append(NamedInstruction(instruction, results, tuple(reads)))
+        for flow in by_index.get(index, ()):
+            key = (flow.owner, flow.target)
+            if key not in owned:
+                owned[key] = define(flow.target, index)
+            flows[index].append(flow._replace(source=sources[flow], target=owned[key]))
+    return named, flows
 
 
 class ValueRange(NamedTuple):
@@ -95,8 +143,10 @@ class RangeAnalysis:
         self._named, self._flows = name_values(function)
         self.sources: defaultdict[str, set[str]] = defaultdict(set)
         """Value → the values that it is computed from."""
+        self._passed: defaultdict[str, set[str]] = defaultdict(set)
         for flow in (flow for flows in self._flows.values() for flow in flows):
             self.sources[flow.target].add(flow.source)
+            self._passed[flow.target].add(flow.source)
         for named in self._named:
             for result in named.results:
                 self.sources[result].update(named.reads)
@@ -111,6 +161,13 @@ class RangeAnalysis:
             if named.instruction.opcode == "scf.for" and len(named.reads) > 3
         }
 
+    def carried(self) -> Iterator[tuple[str, str]]:
+        """Each start and step of a value to which iterations add: `tile += NUM_SMS`."""
+        for _, results, reads in self.instructions("arith.addi"):
+            origins = reachable(reads[:1], lambda name: self._passed.get(name, ()))
+            if results[0] in origins:
+                yield from ((start, reads[1]) for start in origins if start not in self._passed and start != results[0])
+
     def comparisons(self) -> list[BoundComparison]:
         """The integer comparisons `value < bound` and `value <= bound`."""
         pairs = []
@@ -122,14 +179,7 @@ class RangeAnalysis:
 
     def origins(self, name: str) -> set[str]:
         """All values that a value depends on, itself included."""
-        visited: set[str] = set()
-        worklist = [name]
-        while worklist:
-            current = worklist.pop()
-            if current not in visited:
-                visited.add(current)
-                worklist += self.sources.get(current, ())
-        return visited
+        return set(reachable([name], lambda one: self.sources.get(one, ())))
 
     def copied(self, name: str) -> str:
         """What a value is a copy of: the argument of a splat, the narrow integer of an extension."""

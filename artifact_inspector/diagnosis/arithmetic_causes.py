@@ -43,6 +43,8 @@ _CONVERSION_FRACTION = 0.25
 """Instructions of a line that converts operands that are left without the conversion: addresses, for instance."""
 _TF32_GAIN = 8
 """Rate of tf32 products over fp32 multiply-adds, at least: A100 white paper, table 1."""
+_CONVERT_ONCE = ", each element once; compute with the loaded type", "; convert once, or compute with the loaded type"
+"""What to do about conversions: of elements that one CTA converts, and of those that several do."""
 _AS_TF32 = "input_precision='tf32'"
 
 
@@ -96,7 +98,7 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             reason = "every iteration divides integers; divide once before the loop, or use a constant divisor"
             yield attribute(model, CauseKind.DIVISION, line, integer, reason)
         elif operations.has(line, *CONVERSIONS) and not operations.has(line, *DOTS):
-            reason = "every iteration converts element types; convert once, or compute with the loaded type"
+            reason = f"every iteration converts element types{_CONVERT_ONCE[_shares_loads(model)]}"
             if is_double := line in operations.converts_doubles:
                 reason = "every iteration converts to fp64 or back; compute in fp32"
             of_integers = [step for step in integer if step not in (*exchange, *wide)]
@@ -210,6 +212,17 @@ def _narrow_operands(model: LaunchModel, line: str, steps: Sequence[ProgramStep]
     reason = f"an operand of the dot is read from shared memory {least} B at a time; make it contiguous along K"
     repair = partial(without_work, fractions=fractions)
     yield attribute_repair(model, CauseKind.LAYOUT_CONVERSION, line, repair, fractions, reason)
+
+
+def _shares_loads(model: LaunchModel) -> bool:
+    """Whether several CTAs load most bytes that loops load: converted before the launch, they are converted once."""
+    loads = [step.index for step in model.steps if step.kind in ("global_load", "copy") and model.is_in_loop(step)]
+    names = {model.traffic.tensor_of_step.get(index) for index in loads}
+    sectors = {name: count for name, count in model.traffic.sectors_read.items() if name in names}
+    requested, distinct = (
+        sum(count(sectors).values()) for count in (model.sample.requested_bytes, model.sample.distinct_bytes)
+    )
+    return requested >= 1.5 * distinct  # halos are loaded twice, too
 
 
 def _tf32_gain(model: LaunchModel, steps: Sequence[ProgramStep]) -> float:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from artifact_inspector.diagnosis.unique_values import NamedInstruction, name_values
+from artifact_inspector.diagnosis.address_ranges import NamedInstruction, name_values
 from artifact_inspector.model import Function
 
 Monomial: TypeAlias = tuple[str, ...]

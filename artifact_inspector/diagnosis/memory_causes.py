@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ WIDEST_ACCESS = 16
 _ADDRESS_FRACTION = 0.5
 """Work that is left of the address arithmetic of repeated loads: one of usually two axes repeats them."""
 _READS = ("global_load", "copy")
+_STORES = ("global_store", "tensor_store")
 _STAGED = ("shared_load", "matrix_load")
 _ATOMICS = ("global_atomic", "global_reduction")
 ATOMIC_CYCLES = 1.45
@@ -342,3 +343,40 @@ def _most_on_one_address(model: LaunchModel, steps: Sequence[ProgramStep]) -> tu
     hot, even = traffic.count_atomic_operations(recorded, per_conflict, size)
     hot *= certain / most * (scale if is_shared and len(sample.ctas) > 1 else 1.0)
     return lanes, ATOMIC_CYCLES * max(hot, even * scale if size else 0.0)
+
+
+def find_repeated_work(model: LaunchModel) -> Iterator[Attribution]:
+    """The products that several partitions repeat.
+
+    The tensor-level IR has the same store in several partitions. The machine code has as many copies of it, and in each
+    simulated CTA every copy writes the same addresses: what the partitions compute for them is the same.
+    """
+    for line, partitions in model.operations.partitions_storing.items():
+        executed = model.counters.warps_executed
+        stores = [s for s in model.steps if s.kind in _STORES and s.source_place == line and executed[s.index]]
+        copies = _equal_copies(model, stores)
+        if copies < 2 or len(partitions) % copies:
+            continue
+        names = " and ".join(partitions)
+        reason = (
+            f"{names} store the same bytes at {line}: each computes the whole tile, {copies} times the work that the "
+            "result needs; let each compute its own rows, or use one"
+        )
+        of_line: defaultdict[str | None, list[ProgramStep]] = defaultdict(list)
+        for step in model.steps:
+            if step.kind == "tensor" and executed[step.index]:
+                of_line[step.source_place].append(step)
+        place = max(of_line, key=lambda one: len(of_line[one]), default=None)
+        products = [step for steps in of_line.values() for step in steps]
+        yield attribute(model, CauseKind.REPEATED_WORK, place or line, products or stores, reason, left=1 / copies)
+
+
+def _equal_copies(model: LaunchModel, stores: list[ProgramStep]) -> int:
+    """How many copies of a store there are, if all write the same addresses in each simulated CTA; else 1."""
+    written: defaultdict[str, list[int]] = defaultdict(list)
+    traffic = model.traffic
+    for step in stores:
+        at = sorted(traffic.first_addresses.get(step.index, {}).items())
+        written[f"{at} {model.counters.bytes_requested[step.index]}" if at else ""].append(step.index)
+    counts = {len(steps) for steps in written.values()}
+    return counts.pop() if len(counts) == 1 and "" not in written else 1

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
-from artifact_inspector.diagnosis.address_ranges import RangeAnalysis
-from artifact_inspector.diagnosis.unique_values import NamedInstruction, name_values
+from artifact_inspector.diagnosis.address_ranges import NamedInstruction, RangeAnalysis, name_values
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
@@ -80,7 +79,7 @@ class SourceOperations:
     most_elements: int | None = None
     """Elements of the largest tile that is loaded or stored; None if none is."""
     is_persistent: bool = False
-    """Whether a loop goes from the program id on in steps of the number of CTAs."""
+    """Whether a counted or `while` loop goes from the program id on in steps of the number of CTAs."""
     partitions_storing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Line of a store in several warp-specialised partitions → their names."""
 
@@ -149,7 +148,10 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
 def _is_persistent(function: Function) -> bool:
     analysis = RangeAnalysis(function)
     ids = set().union(*analysis.program_ids().values())
-    steps = [step for start, _, step in analysis.loops().values() if analysis.copied(start) in ids]
+    # of `pid - NUM_SMS`, to which the first iteration adds the step
+    ids |= {one.results[0] for one in analysis.instructions("arith.subi") if analysis.copied(one.reads[0]) in ids}
+    walks = [(start, step) for start, _, step in analysis.loops().values()] + [*analysis.carried()]
+    steps = [step for start, step in walks if analysis.copied(start) in ids]
     values = analysis.evaluate({}, (2, 2, 2)).values if steps else {}
     return any(step not in values or values[step].high != 1 for step in steps)
 

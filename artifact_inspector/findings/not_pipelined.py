@@ -6,8 +6,8 @@ its copies itself (Gluon, TLX) computes on each copy in the iteration that issue
 **When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the reason. Not
 reported are loops without a known reason, loops without a dot at `num_stages` 1 or at the default, and loops for AMD
 GPUs with several dots at `num_stages` 1, as attention often has there. Remainders of unrolled loops, warp-specialised
-loops, loops around these, and loops flattened into an inner loop are not reported either. Loops with the same reason
-share one finding.
+loops, loops around these, loops without a dot around pipelined ones, as of persistent kernels, and loops flattened into
+an inner loop are not reported either. Loops with the same reason share one finding.
 
 **What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide it.
 
@@ -47,7 +47,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None or not late:
         return
     yield from _serial_by_hand(last, ahead)
-    outer_loops, target = _around_specialised(kernel), kernel.artifact.target
+    outer_loops, target = _around(kernel, ahead), kernel.artifact.target
     default_stages = None if target is None else BY_DEFAULT[target.backend]
     groups: dict[tuple[bool, str, bool, int], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
@@ -95,13 +95,15 @@ def _serial_by_hand(last: StageFacts, ahead: set[str]) -> Iterator[Remark]:
             )
 
 
-def _around_specialised(kernel: KernelFacts) -> set[str | None]:
-    """The loops of the program around a warp-specialised one."""
-    last, first = kernel.last, next(iter(kernel.stages.values()), None)
+def _around(kernel: KernelFacts, ahead: set[str]) -> set[str | None]:
+    """The loops of the program around those that run ahead, as of persistent kernels: without a dot of their own."""
+    first, last = next(iter(kernel.stages.values()), None), kernel.last
     if last is None or first is None:
         return set()
     specialised = {region.id for region in last.regions if region.verdict is OrderVerdict.WARP_SPECIALISED}
-    return {region.parent for region in first.regions if region.id in specialised}
+    multiplying = {name for name, work in first.work.items() if work.matrix}  # later, they have copies of inner dots
+    around = {region.parent for region in first.regions if region.id in ahead} - multiplying
+    return around | {region.parent for region in first.regions if region.id in specialised}
 
 
 RULE = Rule("AI003", "not-pipelined", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

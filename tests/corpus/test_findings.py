@@ -20,6 +20,7 @@ from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings, find_launch_findings
 from artifact_inspector.findings._switch import divisible
 from artifact_inspector.findings.narrow_loads import find_narrow
+from artifact_inspector.findings.not_pipelined import UNPIPELINED
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import SourceLine, Stage
 
@@ -420,6 +421,14 @@ def test_loops_that_one_thing_keeps_from_being_pipelined_are_told_together() -> 
 def test_stages_that_nobody_asked_for_are_not_missed_where_there_is_no_dot(path: str) -> None:
     # 3 is what Triton takes by itself
     assert saved(path).artifact.num_stages == 3
+    assert of_rule(saved(path), "AI003") == []
+
+
+@pytest.mark.parametrize("path", ["3.6.0/sm_80/nested_loops", "3.6.0/gfx942/nested_loops"])
+def test_a_loop_around_a_pipelined_one_is_no_missing_pipeline(path: str) -> None:
+    """Its stages are those of the inner loop, as in a persistent kernel; a dot of its own would count."""
+    (outer,) = [region for region in saved(path).facts.last.regions if region.id == "loop@28"]
+    assert outer.verdict in UNPIPELINED
     assert of_rule(saved(path), "AI003") == []
 
 

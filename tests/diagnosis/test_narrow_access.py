@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
-from artifact_inspector.diagnosis import access_alignment, launch_causes, memory_causes
+from artifact_inspector.diagnosis import access_alignment, arithmetic_causes, launch_causes, memory_causes
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.diagnose import urgency_of
@@ -124,7 +124,7 @@ def test_the_part_of_a_tile_that_masks_leave(lanes: dict[int, int], sizes: dict[
     assert launch_causes._part_in_bounds(model) == part
 
 
-PADDED = "rows begin at multiples of 4 B only; pad them to multiples of 16 B"
+PADDED = "rows begin at multiples of 4 B only; pad them to a stride of a multiple of 16 elements"
 BOTH = f"{PADDED}, and n must be known to be a multiple of 16 (tl.multiple_of); both are needed"
 
 
@@ -208,8 +208,42 @@ def test_lanes_that_are_apart_do_not_blame_the_layout_of_a_tensor_that_they_acce
         sample=SimpleNamespace(launch=SimpleNamespace(arguments={})),
     )
     padded = (
-        "rows begin at multiples of 2 B only; pad them to multiples of 16 B, and bound masks by a multiple of 16;"
+        "rows begin at multiples of 2 B only; pad them to a stride of a multiple of 16 elements, and bound masks by a multiple of 16;"
         " both are needed"  # the bound is a constant: it has no name
     )
     apart = f"neighbouring elements are {distance} B apart; store each component contiguously"
     assert access_alignment.how_to_widen(model, "k.py:3", steps, 2, 16) == (apart if distance else padded)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("stride", "make the stride stride a tl.constexpr of 1"),
+        ("2", "neighbouring elements are 2 apart; load the elements between too, and take them apart (tl.split)"),
+    ],
+)
+def test_a_stride_that_is_a_number_is_not_made_a_constant(
+    name: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even and odd elements, as in RoPE: a constant of 1 would load others."""
+    cause = NarrowCause(NarrowReason.STRIDE, 2, name, 3)
+    monkeypatch.setattr(access_alignment, "_causes_at", lambda model, line, *, stores: [cause])
+    monkeypatch.setattr(access_alignment, "find_alignment", lambda model, steps, width: 16)
+    model: Any = SimpleNamespace(traffic=None, sample=SimpleNamespace(launch=SimpleNamespace(arguments={})))
+    assert access_alignment.how_to_widen(model, "k.py:3", [], 2, 16) == remedy
+
+
+@pytest.mark.parametrize(("requested", "is_shared"), [(64, True), (10, False)])
+def test_elements_that_one_cta_converts_are_not_converted_less_often(requested: int, is_shared: bool) -> None:
+    """The weights of a product with a vector are converted once each; those of a matrix product by every row of CTAs."""
+    sample = SimpleNamespace(
+        requested_bytes=lambda sectors: {name: float(requested) for name in sectors},
+        distinct_bytes=lambda sectors: dict.fromkeys(sectors, 8.0),
+    )
+    model: Any = SimpleNamespace(
+        steps=[SimpleNamespace(index=0, kind="global_load"), SimpleNamespace(index=1, kind="global_load")],
+        is_in_loop=lambda step: step.index == 0,
+        traffic=SimpleNamespace(tensor_of_step={0: "w", 1: "bias"}, sectors_read={"w": 1, "bias": 9}),
+        sample=sample,
+    )
+    assert arithmetic_causes._shares_loads(model) is is_shared

@@ -84,7 +84,7 @@ def test_rows_of_an_odd_number_of_halves_are_to_be_padded(tmp_path: Path, column
     model = model_centre(tmp_path, "bf16", 512, columns, lambda *_: {})
     found = {cause.line: cause.reason for cause in find_memory_causes(model) if cause.kind is CauseKind.NARROW_ACCESS}
     assert found.keys() == ({FIRST_PASS, SECOND_PASS, "centre.py:15"} if narrow else set())
-    padding = "pad them to multiples of 16 B, and COLS is 50257: make it a multiple of 16; both are needed"
+    padding = "pad them to a stride of a multiple of 16 elements, and COLS is 50257: make it a multiple of 16; both are needed"
     assert all(reason.endswith(padding) for reason in found.values())
     serial = [cause.reason for cause in find_latency_causes(model) if cause.kind is CauseKind.SERIAL_LOOP]
     remedy = (

@@ -10,7 +10,7 @@ from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import model_launch
-from artifact_inspector.diagnosis.repeated_work import find_repeated_work
+from artifact_inspector.diagnosis.memory_causes import find_repeated_work
 from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.selection import select_kernels

@@ -72,3 +72,64 @@ def test_a_persistent_kernel_walks_from_its_program_id_on(start: str, step: str,
 """
     (function,) = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR).functions
     assert _is_persistent(function) is is_persistent
+
+
+WHILE = """
+    %last = scf.while (%before = START) : (i32) -> i32 {
+      %goes = arith.cmpi slt, %before, %n : i32
+      scf.condition(%goes) %before : i32
+    } do {
+    ^bb0(%tile: i32):
+      %0 = tt.addptr %x, %tile : !tt.ptr<f32>, i32
+      %1 = tt.load %0 : !tt.ptr<f32>
+      tt.store %0, %1 : !tt.ptr<f32>
+      %next = arith.addi %tile, STEP : i32
+      scf.yield %next : i32
+    }
+"""
+FLATTENED = """
+    %last = scf.for %k = %c0 to %n step %c1 iter_args(%before = START) -> (i32) : i32 {
+      %is_new = arith.cmpi eq, %k, %c0 : i32
+      %tile = scf.if %is_new -> (i32) {
+        %next = arith.addi %before, STEP : i32
+        scf.yield %next : i32
+      } else {
+        scf.yield %before : i32
+      }
+      %0 = tt.addptr %x, %tile : !tt.ptr<f32>, i32
+      %1 = tt.load %0 : !tt.ptr<f32>
+      tt.store %0, %1 : !tt.ptr<f32>
+      scf.yield %tile : i32
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "start", "step", "is_persistent"),
+    [
+        (WHILE, "%pid", "%c132", True),  # while tile < tiles: tile += NUM_SMS
+        (WHILE, "%pid", "%n", True),
+        (WHILE, "%pid", "%c1", False),
+        (WHILE, "%c0", "%c132", False),
+        (FLATTENED, "%ahead", "%c132", True),  # tile = pid - NUM_SMS before the loop over all tiles
+        (FLATTENED, "%ahead", "%c1", False),
+        (FLATTENED, "%c0", "%c132", False),
+    ],
+)
+def test_a_while_loop_and_a_carried_tile_make_a_kernel_persistent(
+    loop: str, start: str, step: str, is_persistent: bool
+) -> None:
+    text = f"""module {{
+  tt.func public @k(%x: !tt.ptr<f32>, %n: i32) {{
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c132 = arith.constant 132 : i32
+    %pid = tt.get_program_id x : i32
+    %ahead = arith.subi %pid, %c132 : i32
+    {loop.replace("START", start).replace("STEP", step)}
+    tt.return
+  }}
+}}
+"""
+    (function,) = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR).functions
+    assert _is_persistent(function) is is_persistent
