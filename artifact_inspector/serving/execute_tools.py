@@ -11,7 +11,8 @@ from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, captu
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
-from artifact_inspector.serving.items import drop_empty, list_item, memory_items, prediction_items
+from artifact_inspector.serving.changes_and_launches import memory_items, prediction_items
+from artifact_inspector.serving.items import drop_empty, list_item
 from artifact_inspector.serving.read_tools import inspect_artifacts, require_one
 from artifact_inspector.serving.tool import AnswerBound, AnswerFunction, Item, ToolAnswer, ToolContext, make_page
 

@@ -13,16 +13,7 @@ from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.products import modelled_product
 from artifact_inspector.serving.catalog import PARTS
-from artifact_inspector.serving.items import (
-    DEFAULT_PARTS,
-    change_items,
-    finding_items,
-    identity,
-    kernel_items,
-    list_item,
-    memory_items,
-    prediction_items,
-)
+from artifact_inspector.serving.items import DEFAULT_PARTS, finding_items, identity, kernel_items, list_item
 from artifact_inspector.serving.tool import (
     AnswerBound,
     AnswerFunction,
@@ -167,6 +158,7 @@ def _answer_diff(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.comparison.corpus import compare_corpora
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.serving.changes_and_launches import change_items
 
     others = {name: arguments.get(f"other_{name}", arguments.get(name, "")) for name in ("cache", "kernel", "target")}
     sides = [open_requested(service, side)[1] for side in (arguments, {**others, "kernel": others["kernel"] or None})]
@@ -217,6 +209,7 @@ def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: A
     from artifact_inspector.api.launches import predict_launches
     from artifact_inspector.execution.interpreter.budget import current_budget
     from artifact_inspector.files.objdump import binary_disassembler
+    from artifact_inspector.serving.changes_and_launches import prediction_items
 
     pairs, budget = _find_launches(service, arguments), current_budget()
     offset, items = int(arguments.get("offset", 0)), list[Item]()
@@ -272,6 +265,7 @@ def _answer_advise(service: ToolContext, arguments: Mapping[str, Any], bound: An
 def _answer_check_memory(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.memory_errors import check_launches
     from artifact_inspector.files.objdump import binary_disassembler
+    from artifact_inspector.serving.changes_and_launches import memory_items
 
     reports = check_launches(launched_kernels(service, arguments), binary_disassembler())
     return make_page(

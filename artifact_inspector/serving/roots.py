@@ -68,13 +68,14 @@ class AllowedDirectories:
         """
         cache_path = self.resolve(default_directory() if path is None else path)
         cache = open_file(cache_path) if os.path.isfile(cache_path) else open_cache(cache_path)  # noqa: PTH113 - pathlib raises on a long name
-        allowed_entries = tuple(entry for entry in cache.entries if self._contains_files(entry))
-        denied_entries = tuple(
-            Problem(entry.directory, "its files are outside of the directories that this server may access")
-            for entry in cache.entries
-            if not self._contains_files(entry)
-        )
-        return replace(cache, entries=allowed_entries, problems=(*cache.problems, *denied_entries))
+        allowed_entries, problems = [], [*cache.problems]
+        for entry in cache.entries:
+            if self._contains_files(entry):
+                allowed_entries.append(entry)
+            else:
+                message = "its files are outside of the directories that this server may access"
+                problems.append(Problem(entry.directory, message))
+        return replace(cache, entries=tuple(allowed_entries), problems=tuple(problems))
 
     def _exists(self, path: str) -> bool:
         """Whether a path exists; False also for names that are too long or name an unknown user."""

@@ -370,7 +370,7 @@ def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_be
     import sys
 
     code = (
-        "from artifact_inspector.serving.items import change_items\n"
+        "from artifact_inspector.serving.changes_and_launches import change_items\n"
         "from artifact_inspector.comparison.fact_pair import FactPair\n"
         "from artifact_inspector.report.json._encoding import keys_of\n"
         "print(*(key.name for key in keys_of(FactPair)))"
