@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.api.kept_values import kept_values
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.selection import narrow, parse_filters, select_kernels
@@ -24,7 +25,7 @@ from artifact_inspector.serving.tool import (
     size_of,
     take_fitting,
 )
-from artifact_inspector.vocabulary.selection import parse_choice, sort_kernels
+from artifact_inspector.vocabulary.selection import cost_of, find_key, parse_choice, sort_by_keys
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -63,11 +64,9 @@ def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
 
 def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     cache, artifacts = open_requested(service, arguments)
-    is_match = parse_choice(arguments.get("findings", ()), arguments.get("verdicts", ()), arguments.get("severity"))
-    is_filtered = any(arguments.get(name) for name in ("findings", "verdicts", "severity", "sort"))
-    if is_filtered or len(artifacts) <= MAX_SORTED:
-        kernels = sort_kernels(filter(is_match, _read_rows(artifacts)), arguments.get("sort", "cost"))
-        return _add_problems(make_page("list", arguments, list(map(list_item, kernels)), bound, "kernels"), cache)
+    filters = [arguments.get(name) for name in ("findings", "verdicts", "severity")]
+    if any(filters) or arguments.get("sort") or len(artifacts) <= MAX_SORTED:
+        return _add_problems(make_page("list", arguments, _sort_rows(artifacts, arguments), bound, "kernels"), cache)
     # read no more kernels than an answer can hold
     offset = int(arguments.get("offset", 0))
     rows = map(list_item, _read_rows(artifacts[offset : offset + max(1, bound.characters // MIN_ROW)]))
@@ -83,6 +82,31 @@ MIN_ROW = 100
 """Minimal characters of a row of a list."""
 MAX_SORTED = 200
 """Kernels that are all read to list the worst first."""
+
+
+def _sort_rows(artifacts: Sequence[Artifact], arguments: Mapping[str, Any]) -> list[Item]:
+    """The rows of the kernels that match, in the requested order; the index keeps those of all kernels by cost."""
+    filters = arguments.get("findings", ()), arguments.get("verdicts", ()), arguments.get("severity")
+    sort_key = arguments.get("sort", "cost")
+    is_match, key_of = parse_choice(*filters), find_key(sort_key)
+
+    def compute(some_artifacts: Sequence[Artifact]) -> Iterator[tuple[Any, Item]]:
+        return ((key_of(kernel), list_item(kernel)) for kernel in _read_rows(some_artifacts) if is_match(kernel))
+
+    is_kept = key_of is cost_of and not any(filters)
+    open_index = index_opener(lambda sentence: None) if is_kept else None
+    return sort_by_keys([*kept_values(artifacts, b"row", _identity_text, compute, open_index, _is_row)], sort_key)
+
+
+def _identity_text(artifact: Artifact) -> str:
+    return repr((identity(artifact), artifact.hash))
+
+
+def _is_row(value: object) -> bool:
+    match value:
+        case [list() as cost, {"kernel": str(), **_others}]:
+            return all(isinstance(part, int) for part in cost)
+    return False
 
 
 def _read_rows(artifacts: Sequence[Artifact]) -> list[KernelFacts]:

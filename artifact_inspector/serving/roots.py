@@ -85,5 +85,7 @@ class AllowedDirectories:
         return any(path.is_relative_to(root) for root in self.directories)
 
     def _contains_files(self, entry: Artifact) -> bool:
-        paths = (file.resolve() for file in entry.files.values() if isinstance(file, Path))
+        files = [file for file in entry.files.values() if isinstance(file, Path)]
+        parents = {parent: parent.resolve() for parent in {file.parent for file in files}}
+        paths = (file.resolve() if file.is_symlink() else parents[file.parent] / file.name for file in files)
         return all(self._contains(path) or is_own_scratch(path) for path in paths)

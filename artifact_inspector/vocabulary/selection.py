@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kept_diagnosis import diagnosis_of
@@ -15,6 +17,7 @@ from artifact_inspector.findings.limit import find_first
 from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.model.text import parse_integer, split_option_values
 
+Value = TypeVar("Value")
 Key = Callable[[KernelFacts], float | str | tuple[int, ...] | None]
 _LARGE_SHARE = 0.2
 """Share of the predicted time from which on a cause is as important as a warning."""
@@ -102,13 +105,27 @@ def sort_kernels(kernels: Iterable[KernelFacts], sort_key: str) -> list[KernelFa
     Raises:
         UsageError: unknown sort key.
     """
+    key_of = find_key(sort_key)
+    return sort_by_keys([(key_of(kernel), kernel) for kernel in kernels], sort_key)
+
+
+def find_key(sort_key: str) -> Key:
+    """The function of `KEYS` for a sort key, with or without `-` in front.
+
+    Raises:
+        UsageError: unknown sort key.
+    """
     name = sort_key.removeprefix("-")
     if name not in KEYS:
         raise UsageError(f"Unknown column {name!r} for --sort.", f"Expected one of {', '.join(KEYS)}.")
-    keyed = [(KEYS[name](kernel), kernel) for kernel in kernels]
-    with_value = [pair for pair in keyed if pair[0] is not None]
-    with_value.sort(key=lambda pair: pair[0], reverse=sort_key.startswith("-"))  # type: ignore[arg-type, return-value]
-    return [kernel for _, kernel in (*with_value, *(pair for pair in keyed if pair[0] is None))]
+    return KEYS[name]
+
+
+def sort_by_keys(keyed: Sequence[tuple[Any, Value]], sort_key: str) -> list[Value]:
+    """The values sorted by their keys, the other way round with `-` in front of the sort key; without a key last."""
+    with_key = [pair for pair in keyed if pair[0] is not None]
+    with_key.sort(key=itemgetter(0), reverse=sort_key.startswith("-"))
+    return [value for _, value in (*with_key, *(pair for pair in keyed if pair[0] is None))]
 
 
 def _negate(value: float | None) -> float | None:

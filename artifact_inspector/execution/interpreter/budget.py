@@ -10,17 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from artifact_inspector.model.limits import SIMULATION_MIB, SIMULATION_SECONDS
 
 if sys.platform != "win32":
     import resource
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _SLOTS = 4096
 """Processes that can report their time; process IDs are taken modulo this number."""
@@ -36,33 +31,28 @@ class SimulationBudget:
         self.seconds, self.option, self.deadline = seconds, option, deadline
         self._process = os.getpid()
         self._start = time.process_time()
-        self._shared = mmap.mmap(-1, 8 * (_SLOTS + 1))  # forked processes write to the same memory
-
-    @cached_property
-    def _numbers(self) -> NDArray[np.float64]:
-        """Seconds of each process, and 1 as last number if one has taken too much memory."""
-        import numpy as np  # 0.1 s that no tool of a server needs which simulates nothing
-
-        return np.frombuffer(self._shared, np.float64)
+        # forked processes write to the same memory
+        shared = memoryview(mmap.mmap(-1, 8 * (_SLOTS + 1))).cast("d")  # numpy takes 0.1 s to import
+        self._times, self._memory_exceeded = shared[:_SLOTS], shared[_SLOTS:]
 
     def is_spent(self) -> bool:
         """Whether all processes together have used the budget."""
         if _memory_mib() > SIMULATION_MIB.value:
-            self._numbers[-1] = 1
-        return bool(self.remaining < 0 or self._numbers[-1])
+            self._memory_exceeded[0] = 1
+        return bool(self.remaining < 0 or self._memory_exceeded[0])
 
     @property
     def remaining(self) -> float:
         """Seconds that all processes together have left."""
         process = os.getpid()
         used = time.process_time() - (self._start if process == self._process else 0.0)
-        self._numbers[process % _SLOTS] = used
-        return min(self.seconds - float(self._numbers[:-1].sum()), self.deadline - time.monotonic())
+        self._times[process % _SLOTS] = used
+        return min(self.seconds - sum(self._times), self.deadline - time.monotonic())
 
     @property
     def reason(self) -> str:
         """Why a simulation stopped, and what to do."""
-        if self._numbers[-1]:
+        if self._memory_exceeded[0]:
             return f"a process has taken more than {SIMULATION_MIB.value} MiB; {SIMULATION_MIB.variable} raises it"
         if time.monotonic() > self.deadline:
             return f"the time of the budget has passed; {self.option} raises it"
