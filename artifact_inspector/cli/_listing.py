@@ -6,7 +6,7 @@ Does not import typer, which would take a third of the time of a list whose fact
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from artifact_inspector.files.index import index_opener
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.kernel_rows import kernel_cells
+from artifact_inspector.report.progress import progress_bar
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, View
@@ -126,7 +127,8 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
         return compile_for_targets(kernel, other_targets) if compiles else ()
 
     def compute(artifacts: Sequence[Artifact]) -> Iterator[KernelPart]:
-        for kernel in _select_kernels(replace(opened, artifacts=tuple(artifacts)), view, stages):
+        selected = replace(opened, artifacts=tuple(artifacts), shows_progress=False)  # one bar for all batches, below
+        for kernel in _select_kernels(selected, view, stages):
             document = kernel_document(kernel, other_targets, recompile(kernel), timings(kernel))
             yield KernelPart(has_facts(kernel), kernel.problems, kernel_text(document, encoding))
 
@@ -144,13 +146,16 @@ def _write_document(opened: OpenedKernels, view: ListOptions, stages: Sequence[S
                 return is_object_text(text) and all(map(_is_problem, problems))
         return False
 
-    kernels = (
-        KernelPart(is_known, [Problem(*x) for x in problems], text)
-        for batch in batches(opened.artifacts)  # so that the first of thousands is written soon
-        for is_known, problems, text in kept_values(batch, b"document", state_of, compute, open_index, is_part)
-    )
-    # whose text holds no command of a CI system
-    return write_cache(cache, kernels, encoding, lambda text: write(text, sys.stdout, commands=True))
+    def read_parts(advance: Callable[[str], None]) -> Iterator[KernelPart]:
+        for batch in batches(opened.artifacts):  # so that the first of thousands is written soon
+            parts = kept_values(batch, b"document", state_of, compute, open_index, is_part)
+            for (is_known, problems, text), artifact in zip(parts, batch, strict=True):
+                advance(artifact.display_name)
+                yield KernelPart(is_known, [Problem(*x) for x in problems], text)
+
+    with progress_bar(len(opened.artifacts), "reading", is_streamed=True) as advance:
+        # whose text holds no command of a CI system
+        return write_cache(cache, read_parts(advance), encoding, lambda text: write(text, sys.stdout, commands=True))
 
 
 def _is_problem(value: object) -> bool:

@@ -6,6 +6,7 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,12 +59,14 @@ class OpenedKernels:
     """Whether ptxas rejected a kernel."""
     scheduler: str | None = None
     """The Dask scheduler whose workers read the kernels."""
+    shows_progress: bool = True
 
     def inspect(self, view: View | None = None, *, index: bool = True, packs: bool = False) -> Iterator[KernelFacts]:
         """The facts of the kernels; the arguments are those of `inspect_kernels`."""
         return inspect_kernels(
-            self.artifacts, self.disassemble, view, index=index, scheduler=self.scheduler, packs=packs
-        )
+            self.artifacts, self.disassemble, view, index=index, scheduler=self.scheduler, packs=packs,
+            shows_progress=self.shows_progress,
+        )  # fmt: skip
 
     def exit_if_failed(self, kernels_have_facts: Sequence[bool]) -> None:
         """Exit with the code of unreadable input if nothing could be read, of a failed compile if ptxas failed.
@@ -217,6 +220,7 @@ def inspect_kernels(
     index: bool = True,
     scheduler: str | None = None,
     packs: bool = False,
+    shows_progress: bool = True,
 ) -> Iterator[KernelFacts]:
     """The facts of the chosen kernels, one after the other: those that a view requests, all by default.
 
@@ -225,7 +229,8 @@ def inspect_kernels(
         scheduler: of Dask, whose workers read what the result cache lacks.
         packs: keep the facts of a kernel compressed after its view.
     """
-    with progress_bar(len(artifacts), "reading") as advance, without_collection():
+    bar = progress_bar(len(artifacts), "reading") if shows_progress else nullcontext(lambda _name: None)
+    with bar as advance, without_collection():
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from read_kernels(artifacts, view, replace(lookup, scheduler=scheduler, packs=packs))
         gc.freeze()  # keep the collector from scanning every fact

@@ -79,8 +79,10 @@ class PairReport:
         if self.pair.is_same:
             return Text("No fact differs." if is_compared else "No stage could be compared.", "bold")
         titles = list(dict.fromkeys(fact.title for fact in differing_facts(self.pair.facts)))
-        more = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
-        return Text(f"Neither better nor worse: no fact differs except {', '.join(titles[:MAX_TITLES])}{more}.", "bold")
+        others = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
+        return Text(
+            f"Neither better nor worse: no fact differs except {', '.join(titles[:MAX_TITLES])}{others}.", "bold"
+        )
 
     @property
     def price(self) -> list[Text]:

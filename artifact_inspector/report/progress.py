@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +22,14 @@ LINE_SECONDS = 20.0
 
 
 @contextmanager
-def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable[[str], None]]:
+def progress_bar(
+    total: int | Callable[[], int], verb: str, *, is_streamed: bool = False
+) -> Iterator[Callable[[str], None]]:
     """A function to call with the name of each item before its work starts.
 
     Args:
         total: the number of items, or a function that returns it once it is known.
+        is_streamed: results are printed meanwhile. A terminal shows no bar, unless they are written to a file.
 
     A terminal shows a bar after a second. A pipe gets a line every 20 seconds: logs and agents see that work goes on.
     """
@@ -36,12 +41,13 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
         nonlocal started_items, bar, shown_at
         item_count = total if isinstance(total, int) else total()
         seconds = time.monotonic() - shown_at
-        if bar is None and seconds > DELAY_SECONDS and sys.stderr.isatty():
+        is_terminal = sys.stderr.isatty()
+        if bar is None and seconds > DELAY_SECONDS and is_terminal and not (is_streamed and not _writes_to_file()):
             bar = _start(verb)
         if bar is not None:
             room = max(bar.console.width - 64, 16)  # the bar and the count take 64 columns
             bar.update(bar.task_ids[0], completed=started_items, total=item_count, name=name[:room])
-        elif seconds > LINE_SECONDS:
+        elif seconds > LINE_SECONDS and not is_terminal:
             shown_at += seconds
             write_lines(f"{verb} {started_items + 1:,} of {item_count:,}: {name}\n", sys.stderr)
         started_items += 1
@@ -51,6 +57,11 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
     finally:
         if bar is not None:
             bar.stop()
+
+
+def _writes_to_file() -> bool:
+    """Whether standard output is a file, where no bar is in the way of what is printed."""
+    return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def _start(verb: str) -> Progress:

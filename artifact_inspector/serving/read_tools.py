@@ -95,7 +95,8 @@ def _sort_rows(artifacts: Sequence[Artifact], arguments: Mapping[str, Any]) -> l
 
     is_kept = key_of is cost_of and not any(filters)
     open_index = index_opener(lambda sentence: None) if is_kept else None
-    return sort_by_keys([*kept_values(artifacts, b"row", _identity_text, compute, open_index, _is_row)], sort_key)
+    rows = kept_values(artifacts, b"row", _identity_text, compute, open_index, _is_row)
+    return sort_by_keys([(tuple(key) if isinstance(key, list) else key, item) for key, item in rows], sort_key)
 
 
 def _identity_text(artifact: Artifact) -> str:
@@ -105,7 +106,7 @@ def _identity_text(artifact: Artifact) -> str:
 def _is_row(value: object) -> bool:
     match value:
         case [list() as cost, {"kernel": str(), **_others}]:
-            return all(isinstance(part, int) for part in cost)
+            return all(isinstance(number, int) for number in cost)
     return False
 
 

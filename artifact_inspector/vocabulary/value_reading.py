@@ -61,8 +61,8 @@ def compare_widths(left: Mapping[int, float], right: Mapping[int, float]) -> tup
     if not all(sizes):
         return None
     old, new = (sum(w * w * n for w, n in side.items()) / size for side, size in zip((left, right), sizes, strict=True))
-    more = counts[1] > counts[0]
-    are_in_vain = sizes[1] <= sizes[0] if more else sizes[1] >= sizes[0]
+    has_more = counts[1] > counts[0]
+    are_in_vain = sizes[1] <= sizes[0] if has_more else sizes[1] >= sizes[0]
     is_clear = are_in_vain and abs(counts[1] - counts[0]) > MINOR_SHARE * max(counts)
     if is_clear and abs(new - old) <= MINOR_SHARE * max(old, new):
         return sizes[0] / counts[0], sizes[1] / counts[1]

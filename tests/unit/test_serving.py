@@ -365,17 +365,58 @@ def test_a_product_as_the_target_is_the_gpu_that_is_modelled(tool: str, monkeypa
 
 
 @pytest.mark.long
-def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_before() -> None:
+def test_a_list_imports_neither_simulation_nor_comparison_which_are_written_as_in_the_document() -> None:
     import subprocess
     import sys
 
     code = (
+        "import pathlib, sys\n"
+        "from artifact_inspector.serving.mcp import TOOLS, call_tool\n"
+        "from artifact_inspector.serving.roots import AllowedDirectories\n"
+        "from artifact_inspector.serving.tool import ToolContext\n"
+        f"root = pathlib.Path({str(FIXTURES / '3.6.0' / 'sm_75')!r})\n"
+        "call_tool(TOOLS['list'], ToolContext(AllowedDirectories([root])), {'cache': str(root), 'sort': 'cost'})\n"
+        "late = 'numpy', 'artifact_inspector.execution.prediction', 'artifact_inspector.comparison.corpus'\n"
+        "print(*(name for name in late if name in sys.modules))\n"
         "from artifact_inspector.serving.changes_and_launches import change_items\n"
         "from artifact_inspector.comparison.fact_pair import FactPair\n"
         "from artifact_inspector.report.json._encoding import keys_of\n"
         "print(*(key.name for key in keys_of(FactPair)))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.split() == [
+    loaded, keys = told.splitlines()
+    assert loaded == ""
+    assert keys.split() == [
         "key", "category", "label", "unit", "region", "left", "right", "state", "reason", "direction", "price",
     ]  # fmt: skip
+
+
+def test_a_second_list_by_cost_reads_no_kernel_until_a_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from artifact_inspector.serving import read_tools
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ARTIFACT_INSPECTOR_INDEX", "")
+    cache, readings = tmp_path / "cache", list[int]()
+    for name in ("softmax", "masked_add"):
+        shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / name, cache / name)
+    inspect = read_tools.inspect_artifacts
+
+    def inspect_and_count(artifacts: Any, *arguments: Any) -> Any:
+        readings.append(len(artifacts))
+        return inspect(artifacts, *arguments)
+
+    monkeypatch.setattr(read_tools, "inspect_artifacts", inspect_and_count)
+    calls = [{"cache": str(cache), "sort": sort, "tokens": 2000} for sort in ("cost", "-cost", "name")]
+    worst_first, best_first, by_name = (answer("list", call, cache)["items"] for call in calls)
+    assert worst_first == best_first[::-1]
+    assert sorted(worst_first, key=lambda item: item["kernel"]) == by_name
+    assert [count for count in readings if count] == [2, 2]  # by cost, and by name
+    assert answer("list", calls[0], cache)["items"] == worst_first
+    ptx = next((cache / "softmax").rglob("*.ptx"))
+    ptx.write_text(ptx.read_text() + "\n")
+    assert answer("list", calls[0], cache)["items"] == worst_first
+    assert [count for count in readings if count] == [2, 2, 1]
+    assert read_tools._is_row([[0, -5], {"kernel": "softmax"}])
+    assert not any(map(read_tools._is_row, ([0, {"kernel": ""}], [["a"], {"kernel": ""}], [[0], {}], {}, None)))
