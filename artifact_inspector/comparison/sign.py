@@ -517,9 +517,7 @@ _JUDGES: dict[str, _Judge] = {
     kernel_facts.blocks.key: _sign_blocks, kernel_facts.threads.key: _sign_threads,
     kernel_facts.occupancy_share.key: _sign_share, finding_facts.findings.key: _sign_codes,
     finding_facts.findings_on_registers.key: _sign_codes,
-}  # fmt: skip
-"""Key of a fact whose sign its direction does not decide → what does."""
-_JUDGES |= {
     **dict.fromkeys((fact.key for fact in iteration_facts.TRIPS.values()), _sign_trip),
     **dict.fromkeys((fact.key for fact in iteration_facts.ONCE), _sign_once),
-}
+}  # fmt: skip
+"""Key of a fact whose sign its direction does not decide → what does."""

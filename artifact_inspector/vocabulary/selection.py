@@ -122,7 +122,7 @@ def find_key(sort_key: str) -> Key:
 
 
 def sort_by_keys(keyed: Sequence[tuple[Any, Value]], sort_key: str) -> list[Value]:
-    """The values sorted by their keys, the other way round with `-` in front of the sort key; without a key last."""
+    """The values sorted by their keys, in reverse if the sort key starts with `-`; those without a key are last."""
     with_key = [pair for pair in keyed if pair[0] is not None]
     with_key.sort(key=itemgetter(0), reverse=sort_key.startswith("-"))
     return [value for _, value in (*with_key, *(pair for pair in keyed if pair[0] is None))]
