@@ -39,6 +39,8 @@ _MOST_SETTLE_FAILURES = 2
 """Failures after which irregular registers are no longer settled."""
 _MOST_WASTED_RUNS = 3
 """Runs in a row after which no more iterations are tried than in the proof before; one is enough if it proves none."""
+_FEWEST_EQUAL_STARTS = 3
+"""Proofs in a row after which the next one begins an iteration earlier, before its first regular change is seen."""
 _STEP_MARGIN = 4
 """Most steps of an iteration, relative to the last one; a longer one was not as predicted."""
 
@@ -63,6 +65,10 @@ class _LoopHistory:
         """Proven changes of the state, repeated cyclically."""
         self.proven_after = 0
         """Iterations that had been observed before the first of these."""
+        self.equal_starts = 0
+        """Proofs in a row that began after equally many observed iterations."""
+        self.early_start: int | None = None
+        """Observed iterations after which a proof begins whatever the last one changed; 0 if that failed."""
         self.matched_changes = MOST_PERIOD
         """Changes that must be as in that proof before it is relied on: fewer after each success."""
         self.proven_iterations = 0
@@ -117,6 +123,9 @@ class _LoopHistory:
             phase = expected_phase if expected_phase in matching_phases else matching_phases[0]
             if phase == expected_phase or len(matching_phases) == 1 or len(changes) >= period:
                 return self.proven_changes[phase:] + self.proven_changes[:phase], irregular
+        if self.early_start == self.observed_iterations:
+            phase = (self.observed_iterations - self.proven_after) % period
+            return self.proven_changes[phase:] + self.proven_changes[:phase], irregular
         known_period, period = period, _find_period([change.key for change in changes])
         if period and len(changes) < period + known_period:
             return [], irregular  # the loop was in another rhythm: one repetition may be a coincidence
@@ -186,6 +195,9 @@ class LoopAccelerator:
             return
         changes, irregular = loop.predict_changes()
         if changes and not _run_proven(machine, loop, changes, irregular, most_iterations):
+            if loop.early_start == loop.observed_iterations:
+                loop.early_start = 0
+                return
             loop.settled_names, loop.matched_changes = set(), MOST_PERIOD
             loop.failures += 1
             loop.sequential_iterations = min(1 << loop.failures, 64)
@@ -223,6 +235,9 @@ def _run_proven(
                     break
                 expected += FEWEST_ITERATIONS  # maybe more than last time: a few first, which cost little if they fail
     if completed:
+        loop.equal_starts = loop.equal_starts + 1 if loop.proven_after == loop.observed_iterations else 0
+        if loop.equal_starts == _FEWEST_EQUAL_STARTS and loop.early_start is None:
+            loop.early_start = loop.observed_iterations - 1
         loop.proven_changes, loop.proven_after, loop.failures = changes, loop.observed_iterations, 0
         loop.matched_changes = max(1, min(loop.matched_changes, len(changes)) - 1)
         loop.proven_iterations = loop.observed_iterations + completed
