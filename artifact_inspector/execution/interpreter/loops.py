@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -118,14 +119,13 @@ class _LoopHistory:
                 for distance, change in enumerate(reversed(changes[-min(period, self.matched_changes) :]), 1)
             )
         ]
+        if self.early_start == self.observed_iterations:
+            matching_phases = [(self.observed_iterations - self.proven_after) % period]
         if matching_phases:
             expected_phase = (self.observed_iterations - self.proven_after) % period
             phase = expected_phase if expected_phase in matching_phases else matching_phases[0]
             if phase == expected_phase or len(matching_phases) == 1 or len(changes) >= period:
                 return self.proven_changes[phase:] + self.proven_changes[:phase], irregular
-        if self.early_start == self.observed_iterations:
-            phase = (self.observed_iterations - self.proven_after) % period
-            return self.proven_changes[phase:] + self.proven_changes[:phase], irregular
         known_period, period = period, _find_period([change.key for change in changes])
         if period and len(changes) < period + known_period:
             return [], irregular  # the loop was in another rhythm: one repetition may be a coincidence
@@ -133,7 +133,8 @@ class _LoopHistory:
             return changes[-period:] if period else [], irregular
         names = dict.fromkeys(name for change in changes for name in change.increments)
         newly_irregular = {name for name in names if not _find_period([change.key.get(name) for change in changes])}
-        changes = [change.without(newly_irregular) for change in changes]
+        increments = [{n: v for n, v in change.increments.items() if n not in newly_irregular} for change in changes]
+        changes = [StateChange(added) for added in increments]
         period = _find_period([change.key for change in changes])
         return changes[-period:] if period else [], irregular | newly_irregular
 
@@ -156,17 +157,12 @@ class LoopAccelerator:
         """A copy for other CTAs: it keeps what was learned and drops the current state."""
         accelerator = LoopAccelerator()
         for header, loop in self._loops.items():
-            history = accelerator._loops[header] = _LoopHistory()
-            history.failures, history.proven_iterations = loop.failures, loop.proven_iterations
-            history.carried_names, history.settled_names = loop.carried_names, loop.settled_names
-            history.settle_failures, history.wasted_runs = loop.settle_failures, loop.wasted_runs
-            history.few_arrays = loop.few_arrays
-            if all(
-                not isinstance(added, np.ndarray) or len(added) == 1
-                for change in loop.proven_changes
-                for added in change.increments.values()
-            ):
-                history.proven_changes, history.proven_after = loop.proven_changes, loop.proven_after
+            history = accelerator._loops[header] = copy(loop)
+            history.sequential_iterations, history.matched_changes = 0, MOST_PERIOD
+            increments = [added for change in loop.proven_changes for added in change.increments.values()]
+            if any(isinstance(added, np.ndarray) and len(added) > 1 for added in increments):
+                history.proven_changes, history.proven_after = [], 0
+            history.reset()
         return accelerator
 
     def at_loop_header(self, machine: Machine) -> None:

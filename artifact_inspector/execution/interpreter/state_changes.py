@@ -78,10 +78,6 @@ class StateChange:
             for name, value in added.items()
         }
 
-    def without(self, names: set[StateName]) -> StateChange:
-        """The same change without some registers."""
-        return StateChange({name: value for name, value in self.increments.items() if name not in names})
-
 
 def find_state_change(
     old_state: Mapping[StateName, Register], new_state: Mapping[StateName, Register], names: Iterable[StateName]

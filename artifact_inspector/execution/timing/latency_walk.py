@@ -156,14 +156,29 @@ def walk_cta(
         barrier: cycles of a barrier that all other warps have reached.
     """
     state = WarpState()
-    ready = state.scoreboard_ready
+    ready, free, busy_cycles = state.scoreboard_ready, state.unit_free_at, state.unit_busy
+    plan: dict[int, tuple[Sequence[int], tuple[str, float, bool, float] | None]] = {}
+    for index in {*trace}:
+        control, cost = controls[index if index >= 0 else ~index], costs.get(index)
+        plan[index] = control.awaited_scoreboards, None
+        if cost is None or cost.unit is None or cost.l2_cycles or cost.shared_read_cycles:
+            continue
+        if cost.effect is _NOTHING and control.result_scoreboard is control.operand_scoreboard is None:
+            short = cost.unit, cost.busy_cycles, cost.unit in IN_ORDER_UNITS, max(control.stall_cycles, issue)
+            plan[index] = control.awaited_scoreboards, short
     for index in trace:
-        control = controls[index if index >= 0 else ~index]
-        for scoreboard in control.awaited_scoreboards:
+        awaited_scoreboards, short_step = plan[index]
+        for scoreboard in awaited_scoreboards:
             if ready[scoreboard] > state.time:
                 state.time = ready[scoreboard]
-        if index >= 0:
-            state.execute(control, costs[index], issue, barrier)
+        if short_step is not None:  # as `execute`, without its calls
+            unit, busy, blocks, stall = short_step
+            free_at, time = free.get(unit, 0.0), state.time
+            free[unit] = end = (time if time > free_at else free_at) + busy
+            busy_cycles[unit] = busy_cycles.get(unit, 0.0) + busy
+            state.time = (end - busy if blocks else time) + stall
+        elif index >= 0:
+            state.execute(controls[index], costs[index], issue, barrier)
     return CtaWalk(max(state.time, *state.unit_free_at.values(), 0.0), state.unit_busy)
 
 

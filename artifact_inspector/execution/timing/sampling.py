@@ -177,7 +177,9 @@ class GlobalTraffic(AccessRecorder):
         """
         touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
         for access in (access for access in accesses if access.addresses.size):
-            offset_of_row = None if not access.is_read or access.step in self.lane_steps else _row_offsets(access)
+            has_one_row = access.mask is None or (len(access.mask) == 1 and access.mask.any())
+            is_plain_read = access.is_read and access.step not in self.lane_steps
+            offset_of_row = access.cta_offsets if has_one_row and is_plain_read else None
             one_row = access.addresses, access.mask, np.arange(len(access.ctas))
             addresses, on, rows_on = _active_rows(access) if offset_of_row is None else one_row
             if not len(rows_on):
@@ -342,11 +344,6 @@ def _in_touch_order(
     touch_order = np.argsort(iterations, kind="stable")
     sectors = np.concatenate([touches.sectors.ravel() for touches in touched])[touch_order]
     return sectors, np.concatenate([x.ravel() for x in numbers])[touch_order], iterations[touch_order]
-
-
-def _row_offsets(access: FootprintAccess) -> NDArray[np.int64] | None:
-    """The offset of each CTA from the one row of lanes; None if there are several rows, or no lane takes part."""
-    return access.cta_offsets if access.mask is None or (len(access.mask) == 1 and access.mask.any()) else None
 
 
 def _first_addresses(addresses: NDArray[np.int64], on: NDArray[np.bool_] | None) -> NDArray[np.int64]:
