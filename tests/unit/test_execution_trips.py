@@ -440,6 +440,32 @@ def test_what_the_next_trips_add_is_read_off_those_before() -> None:
     assert [change.increments["R1"] for change in loop.predict_changes()[0]] == [1, 1, 7]
 
 
+def test_a_tile_that_always_begins_alike_needs_no_look_at_a_regular_trip_first() -> None:
+    loop = loops._LoopHistory()
+    loop.proven_changes, loop.proven_after = [state_changes.StateChange({"R1": 4})], 2
+    loop.changes, loop.observed_iterations = (
+        [state_changes.StateChange({"R1": 96})],
+        1,
+    )  # from the last tile to this one
+    assert loop.predict_changes()[0] == []
+    loop.early_start = 1
+    assert loop.predict_changes()[0] == loop.proven_changes
+
+
+@pytest.mark.parametrize("tiles", [10, 40])
+def test_few_runs_look_for_more_trips_than_tiles_have(tiles: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    usual = loops.IterationHypothesis.run
+    monkeypatch.setattr(
+        loops.IterationHypothesis, "run", lambda guess, **options: counts.append(guess.count) or usual(guess, **options)
+    )
+    body = TILES.replace("ISETP.LT.AND P1, PT, R9, 0xa", f"ISETP.LT.AND P1, PT, R9, {tiles:#x}")
+    body = body.replace("IMAD R7, R5, 0x404, R10", "MOV R7, R10").replace("-0x8", "-0x1")
+    found = run(body, 2, LoopAccelerator(), monkeypatch)
+    assert sum(found.proven) >= 0.85 * tiles * 40
+    assert sum(count == loops.FEWEST_ITERATIONS for count in counts) <= 9
+
+
 def test_what_no_period_tells_is_odd() -> None:
     loop = loops._LoopHistory()
     loop.changes = [state_changes.StateChange({"R1": 4, "R2": step}) for step in (1, 2, 4, 8, 16, 32)]
