@@ -103,9 +103,9 @@ def describe_costs(before: Artifact, request: LaunchRequest, trial: Trial) -> tu
     for name in ("registers", "shared"):
         value_before, value_after = getattr(old.resources, name).value, getattr(new.resources, name).value
         if value_before is not None and value_after is not None and value_after > value_before:
-            more = value_after - value_before
-            unit = f"register{'s' * (more > 1)} per thread" if name == "registers" else "B of shared memory"
-            costs.append(f"{more:,} {unit}")
+            increase = value_after - value_before
+            unit = f"register{'s' * (increase > 1)} per thread" if name == "registers" else "B of shared memory"
+            costs.append(f"{increase:,} {unit}")
     if old.occupancy and new.occupancy and (old.occupancy.warps or 0) > (new.occupancy.warps or 0):
         costs.append(f"occupancy ({old.occupancy.warps} → {new.occupancy.warps} warps)")
     if "tf32" in trial.change.values():

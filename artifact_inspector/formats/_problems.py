@@ -71,10 +71,10 @@ class ProblemLog:
     def problems(self) -> tuple[str, ...]:
         """All problems as sentences."""
         omitted = self._count - len(self._reported)
-        more = [f"{omitted} more problems are not shown"] if omitted else []
+        omission = [f"{omitted} more problems are not shown"] if omitted else []
         missing = []
         for name, line in list(self._missing_names.items())[:1]:
             count = len(self._missing_names)
             subject = f"{name} is" if count == 1 else f"{count} names, first {name}, are"
             missing = [f"line {line}: {subject} not defined in the file, which must be truncated"]
-        return (*missing, *self._reported, *more)
+        return (*missing, *self._reported, *omission)

@@ -110,8 +110,8 @@ def describe_effect(reach: Reach) -> str:
     if change is not None and not change.sentence and any(x.facet == Facet.TILES for x in change.differences):
         lead = f"Changed, better or worse unknown, since the tiles differ: {lead[0].lower()}{lead[1:]}"
     effects = list_effects(reach)
-    more = [f"and {len(effects) - MAX_EFFECTS} more"] if len(effects) > MAX_EFFECTS else []
-    return f"{lead}: {', '.join([*effects[:MAX_EFFECTS], *more]) or 'no reported fact differs'}."
+    omitted = [f"and {len(effects) - MAX_EFFECTS} more"] if len(effects) > MAX_EFFECTS else []
+    return f"{lead}: {', '.join([*effects[:MAX_EFFECTS], *omitted]) or 'no reported fact differs'}."
 
 
 def list_effects(reach: Reach) -> list[str]:

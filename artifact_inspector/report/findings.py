@@ -123,8 +123,8 @@ def findings_block(
     findings = tuple(finding for finding in findings if finding is not first)
     if not findings:
         return None
-    more = "" if first is None else " more"
-    head = Text(f"{len(findings)}{more} {plural('finding', len(findings))}", "bold")
+    suffix = "" if first is None else " more"
+    head = Text(f"{len(findings)}{suffix} {plural('finding', len(findings))}", "bold")
     return Group(head, Padding(_table(findings, read_line), (0, 0, 0, 2)))
 
 

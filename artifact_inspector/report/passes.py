@@ -188,10 +188,10 @@ def describe_release_facts(bisection: Bisection, facts: ReleaseFacts) -> Iterato
         headline = facts.headline(older, newer)
         if headline is None:
             listed = ", ".join(dict.fromkeys(fact.title for fact in differing[:MAX_EXCEPTIONS]))
-            more = f" and {len(differing) - MAX_EXCEPTIONS} more" if len(differing) > MAX_EXCEPTIONS else ""
+            omitted = f" and {len(differing) - MAX_EXCEPTIONS} more" if len(differing) > MAX_EXCEPTIONS else ""
             if (compiled[0].triton, compiled[-1].triton) != (older, newer):
                 subject += f", Triton {compiled[0].triton} to {compiled[-1].triton}"
-            yield f"{subject}: no fact differs between Triton {older} and {newer} except {listed}{more}."
+            yield f"{subject}: no fact differs between Triton {older} and {newer} except {listed}{omitted}."
             titles = {sign: [fact.title for fact in differing if fact.direction is sign] for sign in Sign}
             signed = [sign for sign in (Sign.WORSE, Sign.BETTER) if titles[sign]]
             named = [f"{sign.capitalize()}, but not decisive: {join_words(titles[sign])}." for sign in signed]

@@ -170,8 +170,8 @@ def find_notes(events: Iterable[Event]) -> list[Note]:
 
 
 def _list_first(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - MAX_LISTED_KERNELS} more kernels" if len(texts) > MAX_LISTED_KERNELS else ""
-    return f"{', '.join(texts[:MAX_LISTED_KERNELS])}{more}"
+    omitted = f" and {len(texts) - MAX_LISTED_KERNELS} more kernels" if len(texts) > MAX_LISTED_KERNELS else ""
+    return f"{', '.join(texts[:MAX_LISTED_KERNELS])}{omitted}"
 
 
 def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:
