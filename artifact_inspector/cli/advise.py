@@ -109,16 +109,18 @@ def advise(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
             spent, begin = processor_seconds() - begin, processor_seconds()  # a trial takes about as long
-            with limit_simulation(min(limit_seconds, _WHOLE_SECONDS)):
+            whole_seconds = min(limit_seconds, _WHOLE_SECONDS) * (
+                spent < _WHOLE_SECONDS * len(pairs)
+            )  # none is shorter
+            with limit_simulation(whole_seconds, wall=_WHOLE_SECONDS):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
-            launch_seconds = processor_seconds() - begin
             # without captures and compiles, which a trial does not repeat
             others = start if cache == selection.cache else 0.0
             with limit_simulation(limit_seconds, wall=max(_LEAST_SECONDS, seconds - (time.monotonic() - opening))):
                 searches = _search(
                     pairs[: len(diagnoses)], diagnoses, gpu, steps, nvdisasm, kernel,
                     seconds=seconds - min(seconds / 2, others / PROCESSOR_SHARE),
-                    spent=spent, launch_seconds=launch_seconds, scratch=Path(scratch),
+                    spent=spent, launch_seconds=processor_seconds() - begin, scratch=Path(scratch),
                 )  # fmt: skip
             searched = zip(diagnoses, searches, strict=True)
             diagnoses = [order_by_gain(one, search.remedies) if search else one for one, search in searched]

@@ -19,9 +19,8 @@ from artifact_inspector.diagnosis.attribution import (
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
-from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch, product_cycles, roofline_cycles
 from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes, find_repeated_work
-from artifact_inspector.diagnosis.roofline import product_cycles, roofline_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.launch_time import find_bounds
 from artifact_inspector.facts.modules import Disassemble

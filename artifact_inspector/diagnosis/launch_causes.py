@@ -9,8 +9,7 @@ from dataclasses import replace
 from artifact_inspector.diagnosis.arithmetic_causes import MEMORY
 from artifact_inspector.diagnosis.attribution import Attribution, attribute_repair
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, without_work
-from artifact_inspector.diagnosis.roofline import roofline_cycles
+from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel, roofline_cycles, without_work
 from artifact_inspector.execution.timing.ranking import LAUNCH_TERM
 from artifact_inspector.model import Resource
 
@@ -38,6 +37,7 @@ def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
         yield from _tail_wave(model, model.time, model.cycles)
         yield from _cta_launches(model, model.time, model.cycles)
         yield from _occupancy(model, model.time)
+        yield from _unfilled(model, model.time, model.cycles)
 
 
 def _small_launch(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
@@ -75,6 +75,18 @@ def _tail_wave(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[A
     load = f"the fullest {unit} runs {per_multiprocessor}, the average {average:.1f}"
     reason = f"{ctas} CTAs on {count} {unit}s: {load}; {remedy}"
     yield Attribution(CauseKind.TAIL_WAVE, None, share, share, reason)
+
+
+def _unfilled(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
+    """A persistent kernel with fewer CTAs than are resident at once: more of them would hide each other's latency."""
+    sample, ctas, count = model.sample, model.sample.launch.ctas, model.multiprocessors or 1
+    most = time.resident_ctas * count
+    if not model.operations.is_persistent or not count <= ctas <= most / 2:
+        return
+    filled = replace(sample, launch=replace(sample.launch, grid=(most, 1, 1), cluster_size=1))
+    share = max(0.0, 1 - max(time.score(filled) * ctas / most, roofline_cycles(model, time)) / cycles)
+    reason = f"{ctas} CTAs loop over all tiles, and {most} are resident at once; launch as many"
+    yield Attribution(CauseKind.IDLE_MULTIPROCESSORS, None, share, share, reason)
 
 
 def _excess_threads(model: LaunchModel) -> Iterator[Attribution]:

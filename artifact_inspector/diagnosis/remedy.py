@@ -6,11 +6,10 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
+from artifact_inspector.diagnosis.cause import Diagnosis
 
 SURE_GAIN = 1.15
 """On an H200, 75 of 75 remedies from here on were faster, and 12 of 18 below (docs/lab/diagnosis.md)."""
-CAUSE_NAMES = frozenset(kind.value for kind in CauseKind)
 UNGAINED = "; listed later, since no change tried gains more than that of the first cause"
 
 
@@ -43,11 +42,12 @@ class Remedy:
 
 def order_by_gain(diagnosis: Diagnosis, remedies: Sequence[Remedy]) -> Diagnosis:
     """The diagnosis with the cause first whose change gains most, if that is sure; else as it was, by shares."""
+    names = {cause.kind.value for cause in diagnosis.causes}
     sure = [one for one in remedies if one.verified and not one.sampled and one.gain >= SURE_GAIN]
-    best = max((one for one in sure if one.cause in CAUSE_NAMES), key=lambda one: one.gain, default=None)
-    first = next((cause for cause in diagnosis.causes if best and cause.kind.value == best.cause), None)
-    if first is None or first is diagnosis.causes[0]:
+    best = max((one for one in sure if one.cause in names), key=lambda one: one.gain, default=None)
+    if best is None or best.cause == diagnosis.causes[0].kind.value:
         return diagnosis
+    first = next(cause for cause in diagnosis.causes if cause.kind.value == best.cause)
     first, others = first.with_note(""), [cause for cause in diagnosis.causes if cause is not first]
     causes = [one.with_note(UNGAINED if (one.share or 0) > (first.share or 0) else "") for one in others]
     return replace(diagnosis, causes=(first, *causes), summary=first.text)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
-from saved import saved
+from saved import FIXTURES, saved
+from typer.testing import CliRunner
 
+from artifact_inspector import cli
 from artifact_inspector.api.mask_remedy import _predict_gain
 from artifact_inspector.api.remedy_trial import Trial, price_launches
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.remedy import UNGAINED, Remedy, order_by_gain
-from artifact_inspector.execution.interpreter.budget import limit_simulation
+from artifact_inspector.execution.interpreter.budget import current_budget, limit_simulation
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 
@@ -106,3 +109,23 @@ def test_the_cause_whose_sure_change_gains_most_comes_first(remedy: Remedy, is_f
     assert ordered.summary == ordered.causes[0].text
     if is_first:
         assert ordered.causes[1].text == f"k.py:3 (40 %): spills{UNGAINED}."
+
+
+@pytest.mark.parametrize(("step", "seconds"), [(1.0, 20.0), (100.0, 0.0)])
+def test_all_ctas_are_not_simulated_if_a_sample_took_longer_than_they_may(
+    step: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch takes at least as long as its sample, so the attempt would be in vain."""
+    budgets = []
+
+    def record(pairs: list[object], diagnoses: list[Diagnosis], *others: object, **options: object) -> list[Diagnosis]:
+        budgets.append(current_budget())
+        return diagnoses
+
+    clock = itertools.count(0.0, step)
+    monkeypatch.setattr("artifact_inspector.api.remedy_search.processor_seconds", lambda: next(clock))
+    monkeypatch.setattr("artifact_inspector.api.advice.with_launch_times", record)
+    kernel = [str(FIXTURES / "3.6.0" / "sm_80" / "softmax"), "--budget", "0"]
+    result = CliRunner().invoke(cli.app, ["advise", *kernel], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert [budget.seconds for budget in budgets if budget is not None] == [seconds]

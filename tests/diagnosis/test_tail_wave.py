@@ -133,3 +133,23 @@ def test_a_while_loop_and_a_carried_tile_make_a_kernel_persistent(
 """
     (function,) = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR).functions
     assert _is_persistent(function) is is_persistent
+
+
+@pytest.mark.parametrize(
+    ("ctas", "is_persistent", "has_cause"), [(132, True, True), (132, False, False), (264, True, False)]
+)
+def test_a_persistent_kernel_launches_as_many_ctas_as_are_resident(
+    ctas: int, is_persistent: bool, has_cause: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two fit on each of 132 multiprocessors; twice as many CTAs take 130 of the 100 cycles, for half of the tiles each."""
+    monkeypatch.setattr(launch_causes, "roofline_cycles", lambda model, time: 0.0)
+    model: Any = SimpleNamespace(
+        sample=_Sample(KernelLaunch((ctas, 1, 1), {})),
+        multiprocessors=132,
+        operations=SourceOperations(is_persistent=is_persistent),
+    )
+    time: Any = SimpleNamespace(resident_ctas=2, score=lambda sample: 130.0)
+    causes = list(launch_causes._unfilled(model, time, 100.0))
+    assert [(cause.share, cause.reason) for cause in causes] == [
+        (pytest.approx(0.35), "132 CTAs loop over all tiles, and 264 are resident at once; launch as many")
+    ] * has_cause
