@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from artifact_inspector.diagnosis.address_ranges import KernelRanges, RangeAnalysis
-from artifact_inspector.diagnosis.argument_names import NUMBERS, STRIDE, value_for
+from artifact_inspector.diagnosis.derived_signature import NUMBERS, STRIDE, value_for
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.kernel_loader import example_arguments
 from artifact_inspector.execution.launch import Tensor

@@ -8,11 +8,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from artifact_inspector.diagnosis.argument_names import CONSTANTS, FLOATS, value_for
-
+NUMBERS = (
+    (re.compile(r"(n_?)?(batch(_?size)?|bsz?|z)", re.IGNORECASE), 8),
+    (re.compile(r"(n|num)?_?(q_?|kv_?)?(heads?|h|hq|nh)", re.IGNORECASE), 32),
+    (re.compile(r"(head_?)?dim|d|dh|d_?head|d_?model", re.IGNORECASE), 128),
+    (re.compile(r"v|vocab\w*|n_?vocab", re.IGNORECASE), 32768),
+    (re.compile(r"group(_?size)?|gs", re.IGNORECASE), 128),
+    (re.compile(r"pad\w*|offset|start|begin|seed", re.IGNORECASE), 0),
+)
+"""Numbers of a launch."""
+STRIDE = re.compile(r"(stride|ld[abc]?$|s\d$|.*_stride)", re.IGNORECASE)
+FLOATS = re.compile(r"eps\w*|lr|\w*scale|alpha|beta\w*|theta|p|prob|momentum|\w*decay|sm_scale|slope", re.IGNORECASE)
+CONSTANTS = (
+    (re.compile(r"\w*BLOCK\w*_?K|BK|TILE_K", re.IGNORECASE), 32),
+    (re.compile(r"\w*BLOCK\w*_?[MN]|B[MN]|TILE_[MN]", re.IGNORECASE), 64),
+    (re.compile(r"GROUP_SIZE_?M|GROUP_M", re.IGNORECASE), 8),
+    (re.compile(r"GROUP\w*", re.IGNORECASE), 128),
+    (re.compile(r"HEAD_?DIM\w*|D|DK|DV|\w*_DIM", re.IGNORECASE), 64),
+    (re.compile(r"SPLIT\w*|NUM_SPLITS", re.IGNORECASE), 4),
+    (re.compile(r"(IS|HAS|USE|EVEN|CAUSAL|MASK)\w*|\w*_(MODE|AFFINE)", re.IGNORECASE), False),
+    (re.compile(r"N_?COLS|COLS|HIDDEN\w*|[MNK]|FEATURES\w*", re.IGNORECASE), 1024),
+    (re.compile(r"\w*BLOCK\w*|TILE\w*|\w*SIZE", re.IGNORECASE), 1024),
+)
+"""Constants to compile with."""
 _ACCESSES = ("load", "store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg")
 _OTHER_CONSTANT = 16
 
@@ -128,3 +149,8 @@ def _index_tensors(function: ast.FunctionDef) -> set[str]:
                 worklist += new
     loads = [call for name in indexing for source in flows.get(name, ()) for call in _accesses(source, ("load",))]
     return set().union(*(_leftmost(call.args[0], flows) for call in loads), set())
+
+
+def value_for(name: str, table: Sequence[tuple[re.Pattern[str], Any]], default: Any = None) -> Any:
+    """The value of the first pattern that a name matches completely."""
+    return next((value for pattern, value in table if pattern.fullmatch(name)), default)
