@@ -308,11 +308,11 @@ class AffineValue:
             if self.bounds()[1] < _UNBOUNDED:
                 low, high = self.rows + self.lanes.min(), self.rows + self.lanes.max()
                 is_order = function not in (operator.eq, operator.ne)
-                if not is_order and np.all((high < operand) | (low > operand)):
+                if not is_order and ((high < operand) | (low > operand)).all():
                     return function is operator.ne
                 if is_order or low[0, 0] == high[0, 0]:
                     first, last = function(low, operand), function(high, operand)
-                    if is_bool_array(first) and np.array_equal(first, last):  # lanes between the extremes agree, too
+                    if is_bool_array(first) and (first == last).all():  # lanes between the extremes agree, too
                         return simplest_mask(first)
         elif _is_affine_operand(operand) and max(_operand_bounds(self)[1], _operand_bounds(operand)[1]) < _UNBOUNDED:
             return function(self - operand, 0)
@@ -381,8 +381,8 @@ def _has_no_bits_below(value: Number, operand: Number) -> bool:
     if low < 0 or high == _UNBOUNDED:
         return False
     below = (1 << high.bit_length()) - 1
-    parts = (operand.rows, operand.lanes) if isinstance(operand, AffineValue) else (operand,)
-    return not any(np.any(part & below) for part in parts)
+    parts = (operand.rows, operand.lanes) if isinstance(operand, AffineValue) else (np.asarray(operand),)
+    return not any((part & below).any() for part in parts)
 
 
 def _uniform_low_bits(value: Number) -> int:

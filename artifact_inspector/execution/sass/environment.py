@@ -110,9 +110,9 @@ class SassEnvironment:
         """The value in a constant bank at an offset."""
         if bank == 0:
             for byte in range(offset, offset + size):
-                missing_name = self._missing_bytes.get(byte, f"c[0x0][{offset:#x}]")
+                missing_name = self._missing_bytes.get(byte, "")
                 if missing_name is not None:
-                    return self.names.unknown_value(missing_name)
+                    return self.names.unknown_value(missing_name or f"c[0x0][{offset:#x}]")
             return int.from_bytes(self._bank[offset : offset + size], "little")
         data = self.program.constants.get(bank)
         if data is None or offset + size > len(data):
