@@ -361,8 +361,8 @@ def _limit(kernel: KernelFacts) -> Text:
     """One sentence: what limits the kernel, with its evidence; first that of `advise`, if it was run."""
     limit, kept = find_limit(kernel), diagnosis_of(kernel)
     lead = limit.lead if kept is None else "In the code"
-    text = Text("" if kept is None else f"By `advise`: {kept.summary}\n", "bold", overflow="fold")
-    text.append(f"{lead}: " if limit.lead else "", "bold")
+    first = "" if kept is None else f"By `advise`: {kept.summary}\n"
+    text = Text(first + (f"{lead}: " if limit.lead else ""), "bold", overflow="fold")
     text.append(limit.description, "" if limit.lead else "bold")
     return text.append(" ".join(filter(None, (" ", limit.code, describe_evidence(limit)))), "dim")
 

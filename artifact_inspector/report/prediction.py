@@ -297,7 +297,8 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
         _counted("atomics", c.shared_atomic_instructions),
     )
     if shared:
-        yield "shared memory", shared
+        passes = "; passes over LDS are not counted, `advise` estimates bank conflicts" if amd else ""
+        yield "shared memory", f"{shared}{passes}"
     if c.shared_wavefronts != 0 and not amd:
         yield "wavefronts", _with_ideal(c.shared_wavefronts, c.shared_wavefronts_ideal)
     if c.local_load_instructions or c.local_store_instructions:
