@@ -75,18 +75,14 @@ def attribute(
     reason: str,
     *,
     left: float = 0.0,
-    released: frozenset[int] = frozenset(),
 ) -> Attribution:
     """A cause that disappears with the work of some steps.
 
     Args:
         left: fraction of the work that is left without the cause.
-        released: loads that need not wait for others then.
     """
     indices = {step.index: left for step in steps}
-    return attribute_repair(
-        model, kind, line, lambda sample: without_work(sample, indices), indices, reason, released=released
-    )
+    return attribute_repair(model, kind, line, lambda sample: without_work(sample, indices), indices, reason)
 
 
 def attribute_repair(

@@ -72,7 +72,7 @@ def one_step_launch() -> tuple[Any, CtaCosts, list[ControlCode], Any]:
         loaded=SimpleNamespace(threads=128, program=SimpleNamespace(steps=())),
         launch=SimpleNamespace(ctas=132), trace=(0,), ctas=[0], counters=counters,
     )  # fmt: skip
-    costs = CtaCosts({0: StepCost("fma", 4.0, 4.0)}, {}, 0.0)
+    costs = CtaCosts({0: StepCost("fma", 4.0, 4.0)}, {})
     return sample, costs, [ControlCode(1, None, None, ())], ranking.gpu_model_of(parse_target("sm_90"), "H200")
 
 
@@ -108,7 +108,7 @@ def test_waves_and_busy_cycles_are_those_of_the_fullest_multiprocessor(ctas: int
     """Hardware gives each multiprocessor a CTA in turn, and starts the next when one of the resident ones ends."""
     sample, _, controls, gpu = one_step_launch()
     sample.launch.ctas = ctas
-    costs = CtaCosts({0: StepCost("fma", 4.0, 30.0, l2_cycles=40.0)}, {}, 0.0)
+    costs = CtaCosts({0: StepCost("fma", 4.0, 30.0, l2_cycles=40.0)}, {})
     score, terms, waves = ranking.score_launch(sample, costs, controls, gpu, resident)
     queues = [len(range(number, ctas, 132)) for number in range(132)]
     fullest, started, rounds = max(queues), 0, 0

@@ -62,8 +62,6 @@ class CtaCosts:
     """Step → cost of one visit by all warps of the CTA."""
     off_trace_cycles: Mapping[str, float]
     """Unit → cycles of instructions that are not on the recorded trace."""
-    dram_bytes_total: float
-    """Bytes that the launch moves between device memory and L2."""
     fabric_cycles: float = 0.0
     """For which a CTA's data pass between the halves of the L2."""
     busy_shares: Mapping[str, float] = field(default_factory=dict)
@@ -115,7 +113,7 @@ class CtaCostModel:
         active = min(ctas, chip.multiprocessors)
         self.l2_rate = min(self.timing.l2_bytes * chip.multiprocessors / active, self.timing.l2_fill_bytes)
         self.dram_rate = chip.dram_bytes_per_cycle * self.timing.dram_share / active
-        self.dram_share_of, self.dram_bytes = self._fetched_shares(ctas, shared_traffic.fetched)
+        self.dram_share_of = self._fetched_shares(ctas, shared_traffic.fetched)
         resident = min(resident_ctas, -(-ctas // chip.multiprocessors))
         resident_frame_bytes = frame * sample.loaded.threads * resident
         l1_left_bytes = max(chip.l1_bytes - shared * resident, 0)
@@ -130,9 +128,9 @@ class CtaCostModel:
         held_bytes = WRITE_SHARE * chip.l2_bytes
         self.local_l2_miss_share = max(0.0, 1 - held_bytes / gpu_frame_bytes) if gpu_frame_bytes else 0.0
 
-    def _fetched_shares(self, ctas: int, fetched: Mapping[str, float]) -> tuple[dict[tuple[str, bool], float], float]:
-        """(Tensor, whether read) → share of requested bytes that device memory transfers; and these bytes."""
-        shares, total_bytes = {}, 0.0
+    def _fetched_shares(self, ctas: int, fetched: Mapping[str, float]) -> dict[tuple[str, bool], float]:
+        """(Tensor, whether read) → share of requested bytes that device memory transfers."""
+        shares = {}
         sizes = {region.name: region.stop - region.start for region in self.traffic.regions}
         for reads, touched in ((True, self.traffic.sectors_read), (False, self.traffic.sectors_written)):
             for name, sectors in touched.items():
@@ -146,8 +144,7 @@ class CtaCostModel:
                             transferred *= self.shared_traffic.written_share
                             transferred += self.shared_traffic.filled.get(name, 0.0)
                     shares[name, reads] = transferred / requested_bytes
-                    total_bytes += transferred
-        return shares, total_bytes
+        return shares
 
     def _second_passes(self) -> frozenset[int]:
         """Steps that begin to read after their tensor was read to its end: only sectors that were read before."""
@@ -176,9 +173,7 @@ class CtaCostModel:
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy_cycles, "l2": cost.l2_cycles, "dram": cost.dram_cycles})
                 others.update({"lsu": cost.shared_read_cycles})
-        return CtaCosts(
-            steps, others, self.dram_bytes, self._fabric_cycles(), self._busy_shares(steps), tuple(self.unknown_rates)
-        )
+        return CtaCosts(steps, others, self._fabric_cycles(), self._busy_shares(steps), tuple(self.unknown_rates))
 
     def _busy_shares(self, costs: Mapping[int, StepCost]) -> dict[str, float]:
         """Of the L2, as requests are merged, and of the L1's data pipe, which copies past the L1 hardly use."""

@@ -175,7 +175,7 @@ class GlobalTraffic(AccessRecorder):
             accesses: one per instruction; its rows are ordered by iteration, then by CTA.
             rows: CTAs of one iteration.
         """
-        touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
+        touches: dict[tuple[str, int, bool], list[SectorTouches]] = {}
         for access in (access for access in accesses if access.addresses.size):
             has_one_row = access.mask is None or (len(access.mask) == 1 and access.mask.any())
             is_plain_read = access.is_read and access.step not in self.lane_steps
@@ -222,7 +222,7 @@ class GlobalTraffic(AccessRecorder):
                         cta_rows = rows_inside[numbers == cta] if len(distinct) > 1 else rows_inside
                         sectors = base[cta_rows, None] // SECTOR + pattern.sector_offsets
                         touches.setdefault((region.name, cta, access.is_read), []).append(
-                            _SectorTouches(step, iterations[cta_rows], sectors)
+                            SectorTouches(step, iterations[cta_rows], sectors)
                         )
         for (name, cta, reads), touched in touches.items():
             self._record_first_touches(name, cta, reads, touched)
@@ -246,7 +246,7 @@ class GlobalTraffic(AccessRecorder):
         self._last_store[:] = [lane_sectors]
         return is_repeated
 
-    def _record_first_touches(self, name: str, cta: int, reads: bool, touched: Sequence[_SectorTouches]) -> None:
+    def _record_first_touches(self, name: str, cta: int, reads: bool, touched: Sequence[SectorTouches]) -> None:
         """Record which sectors a CTA touches for the first time, and by which step."""
         region = next(region for region in self.regions if region.name == name)
         first = region.start // SECTOR
@@ -254,34 +254,24 @@ class GlobalTraffic(AccessRecorder):
         is_touched = self._touched_sectors.get((name, cta, reads))
         if is_touched is None:
             is_touched = self._touched_sectors[name, cta, reads] = np.zeros(size, bool)
-        first_positions = self._first_positions.get(name)
-        if first_positions is None:
-            first_positions = self._first_positions[name] = np.empty(size, np.int32)
         totals = self.sectors_read if reads else self.sectors_written
-        if len(touched) == 1 and len(touched[0].sectors) == 1:  # one access, whose sectors are distinct and in order
-            row = touched[0].sectors[0] - first
-            if row[0] >= 0 and row[-1] < size:
-                count = len(row) - int(np.count_nonzero(is_touched[row]))
-                is_touched[row] = True
-                totals[name] = totals.get(name, 0) + count
-                self.new_sectors[touched[0].step] += count
-                self.missing_accesses[touched[0].step] += count > 0
-                return
-        sectors, numbers, iterations = _in_touch_order(touched)
-        sectors -= first
-        is_new = (sectors >= 0) & (sectors < size)
-        is_new[is_new] = ~is_touched[sectors[is_new]]
-        sectors, numbers, iterations = sectors[is_new], numbers[is_new], iterations[is_new]
-        positions = np.arange(len(sectors), dtype=np.int32)
-        first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
-        is_first = first_positions[sectors] == positions
-        numbers, iterations = numbers[is_first], iterations[is_first]
-        is_touched[sectors] = True
-        totals[name] = totals.get(name, 0) + len(numbers)
-        counts = np.bincount(numbers, minlength=len(touched)).tolist()
-        starts = _starts_group(numbers, iterations)  # sectors of one access follow each other
-        accesses = np.bincount(numbers[starts], minlength=len(touched)).tolist()
-        for touches, count, missing in zip(touched, counts, accesses, strict=True):
+        counts = touch_all(is_touched, touched, first)
+        if counts is None:
+            sectors, numbers, iterations = _in_touch_order(touched)
+            sectors -= first
+            is_new = (sectors >= 0) & (sectors < size)
+            is_new[is_new] = ~is_touched[sectors[is_new]]
+            sectors, numbers, iterations = sectors[is_new], numbers[is_new], iterations[is_new]
+            first_positions = self._first_positions.setdefault(name, np.empty(size, np.int32))
+            positions = np.arange(len(sectors), dtype=np.int32)
+            first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
+            is_first = first_positions[sectors] == positions
+            numbers, iterations = numbers[is_first], iterations[is_first]
+            is_touched[sectors] = True
+            accesses = numbers[_starts_group(numbers, iterations)]  # sectors of one access follow each other
+            counts = [np.bincount(of, minlength=len(touched)).tolist() for of in (numbers, accesses)]
+        totals[name] = totals.get(name, 0) + sum(counts[0])
+        for touches, count, missing in zip(touched, *counts, strict=True):
             self.new_sectors[touches.step] += count
             self.missing_accesses[touches.step] += missing
 
@@ -312,8 +302,7 @@ class GlobalTraffic(AccessRecorder):
 def _run_starts(offsets: NDArray[np.int64]) -> frozenset[int]:
     """The run starts of an access, from the sorted distinct offsets of its lanes."""
     gaps = np.diff(offsets, prepend=offsets[0] - 2 * _WIDEST_ACCESS)
-    starts = np.where(gaps > _WIDEST_ACCESS, _WIDEST_ACCESS + offsets % _WIDEST_ACCESS, gaps)
-    return frozenset(starts.tolist())
+    return frozenset(np.where(gaps > _WIDEST_ACCESS, _WIDEST_ACCESS + offsets % _WIDEST_ACCESS, gaps).tolist())
 
 
 def _count_distinct_by_warp(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
@@ -322,7 +311,7 @@ def _count_distinct_by_warp(warps: NDArray[np.int64], numbers: NDArray[np.int64]
     return len(sorted_distinct(warps * (high - low + 1) + (numbers - low)))
 
 
-class _SectorTouches(NamedTuple):
+class SectorTouches(NamedTuple):
     """Sectors of a tensor that one instruction of a CTA touches in some iterations."""
 
     step: int
@@ -331,9 +320,30 @@ class _SectorTouches(NamedTuple):
     """Shape (iterations, sectors of each)."""
 
 
-def _in_touch_order(
-    touched: Sequence[_SectorTouches],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def touch_all(is_touched: NDArray[np.bool_], touched: Sequence[SectorTouches], first: int) -> list[list[int]] | None:
+    """Mark sectors as touched: how many are new, and accesses with a new one. None if only some are, or equal ones."""
+    if any((touches.iterations[1:] <= touches.iterations[:-1]).any() for touches in touched):
+        return None
+    # neighbours one after the other, which are those of successive iterations if these are closer than a row is long
+    rows = [row.T if abs(int(row[-1, 0] - row[0, 0])) < row.size else row for row in (x.sectors for x in touched)]
+    sectors = np.concatenate([row.ravel() for row in rows]) - first
+    low, high, is_one_row = int(sectors.min()), int(sectors.max()), len(touched) == len(touched[0].sectors) == 1
+    if low < 0 or high >= len(is_touched) or (not is_one_row and high - low > 64 * len(sectors)):  # sparse
+        return None
+    new, span = len(sectors) - int(np.count_nonzero(is_touched[sectors])), is_touched[low : high + 1]
+    if is_one_row:  # its sectors are distinct
+        is_touched[sectors] = True
+        return [[new], [int(new > 0)]]
+    if new == len(sectors):
+        before = np.count_nonzero(span)
+        is_touched[sectors] = True
+        if np.count_nonzero(span) == before + new:
+            return [[touches.sectors.size for touches in touched], [len(touches.sectors) for touches in touched]]
+        is_touched[sectors] = False
+    return None if new else [[0] * len(touched)] * 2
+
+
+def _in_touch_order(touched: Sequence[SectorTouches]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Sectors in the order in which they are touched, iteration by iteration; and of each, its index and iteration."""
     numbers = [np.full(touches.sectors.shape, number) for number, touches in enumerate(touched)]
     if all(np.array_equal(touches.iterations, touched[0].iterations) for touches in touched):
@@ -341,9 +351,9 @@ def _in_touch_order(
         iterations = np.repeat(touched[0].iterations, sectors.shape[1])
         return sectors.ravel(), np.concatenate(numbers, axis=1).ravel(), iterations
     iterations = np.concatenate([np.repeat(touches.iterations, touches.sectors.shape[1]) for touches in touched])
-    touch_order = np.argsort(iterations, kind="stable")
-    sectors = np.concatenate([touches.sectors.ravel() for touches in touched])[touch_order]
-    return sectors, np.concatenate([x.ravel() for x in numbers])[touch_order], iterations[touch_order]
+    order = np.argsort(iterations, kind="stable")
+    sectors = np.concatenate([touches.sectors.ravel() for touches in touched])[order]
+    return sectors, np.concatenate([x.ravel() for x in numbers])[order], iterations[order]
 
 
 def _first_addresses(addresses: NDArray[np.int64], on: NDArray[np.bool_] | None) -> NDArray[np.int64]:
