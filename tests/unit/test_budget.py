@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shlex
 import shutil
 import sys
@@ -337,3 +338,10 @@ def test_a_block_ends_with_the_time_of_the_block_around_it() -> None:
         assert inner.reason == "the time of the budget has passed; --budget raises it"
     with limit_simulation(1000, wall=1000.0) as budget:
         assert not budget.is_spent()
+
+
+def test_counters_under_a_budget_may_be_passed_between_processes() -> None:
+    with limit_simulation(100.0) as budget:
+        counters = StepCounters(3)
+        assert pickle.loads(pickle.dumps(counters)).budget is budget
+    assert pickle.loads(pickle.dumps(counters)).budget is None

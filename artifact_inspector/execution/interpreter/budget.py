@@ -35,6 +35,10 @@ class SimulationBudget:
         shared = memoryview(mmap.mmap(-1, 8 * (_SLOTS + 1))).cast("d")  # numpy takes 0.1 s to import
         self._times, self._memory_exceeded = shared[:_SLOTS], shared[_SLOTS:]
 
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        """A process that receives counters has its own view of the shared memory."""
+        return current_budget, ()
+
     def is_spent(self) -> bool:
         """Whether all processes together have used the budget."""
         if _memory_mib() > SIMULATION_MIB.value:
