@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.cause import find_reason, lines_of
 from artifact_inspector.comparison.consequence import differing_facts
-from artifact_inspector.comparison.corpus import TIME, Change, Corpus, Degree, Sides
+from artifact_inspector.comparison.corpus import TIME, Change, Corpus, Degree, Sides, limit_stages
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
+from artifact_inspector.comparison.likeness import kinds_of
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -80,6 +81,7 @@ class BaselineKernel(Candidate):
     """The source file, relative to the directory of the recording; only its name if it is elsewhere."""
     times: tuple[RecordedTime, ...] = ()
     """Predicted times of its launches."""
+    side_name: ClassVar[str] = "recorded"
 
     @cached_property
     def program(self) -> KernelProgram | None:
@@ -87,6 +89,11 @@ class BaselineKernel(Candidate):
         if self.summary.signature is None or self.summary.tiles is None:
             return None
         return KernelProgram(self.summary.signature, self.summary.tiles)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Its files that were recorded."""
+        return kinds_of(self.digests)
 
     @cached_property
     def fingerprint(self) -> str | None:
@@ -237,9 +244,11 @@ def compare_with_baseline(
         ):
             changes.append(Change(entry, counterpart, Degree.BENIGN, find_differences(entry, counterpart), (), None))
             continue
-        kernel = inspect(counterpart.artifact)
+        # what was recorded at an early stage, since no later one was there, is compared at that stage
+        kernel = limit_stages(inspect(counterpart.artifact), entry.summary.steps, inspect)
         problem_log.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
-        change = _compare_kernel(entry, counterpart, kernel, known_keys)
+        degree = _compare_digests(entry, counterpart, digests[id(counterpart)])
+        change = _compare_kernel(entry, counterpart, kernel, degree, known_keys)
         changes.append(change.with_price(predict(entry, counterpart)))
     changes.sort(key=lambda change: (change.severity, str(change.left)))  # whose labels need no file
     matching = replace(matching, pairs=(*same, *matching.pairs))
@@ -276,11 +285,11 @@ def _unchanged(
 
 
 def _compare_kernel(
-    recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts, known_keys: Collection[str]
+    recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts, degree: Degree, known_keys: Collection[str]
 ) -> Change:
-    compared = compare_rows(recorded.summary, summarise(kernel))
-    fact_pairs = tuple(_mark_new(_mark_lost(fact), known_keys) for fact in compared)
-    degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else Degree.CODE
+    old, now = recorded.summary, summarise(kernel)
+    fact_pairs = tuple(_mark_new(_mark_lost(fact, old, now), known_keys) for fact in compare_rows(old, now))
+    degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else degree
     differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
     explanation = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
@@ -288,10 +297,21 @@ def _compare_kernel(
     return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, explanation, headlines=headlines)
 
 
-def _mark_lost(fact: FactPair) -> FactPair:
+def _compare_digests(recorded: BaselineKernel, candidate: Candidate, digests: Mapping[str, str]) -> Degree:
+    """By the files that both have, as far as no fact differs."""
+    both = recorded.digests.keys() & digests
+    sizes = {recorded.artifact.shared_bytes, candidate.artifact.shared_bytes} - {None}
+    is_same = bool(both) and len(sizes) < 2 and all(recorded.digests[suffix] == digests[suffix] for suffix in both)
+    return Degree.BENIGN if is_same else Degree.CODE
+
+
+def _mark_lost(fact: FactPair, recorded: Summary, now: Summary) -> FactPair:
     """Report a fact that became unknown as one that only the baseline has; not a copy of a loop's body that went."""
     if fact.state is not State.NOT_COMPARED or fact.left is None or fact.reason == ELSEWHERE:
         return fact
+    has_source = fact.step in now.steps if fact.step else bool(now.options or not recorded.options)
+    if fact.right is not None and has_source:
+        return fact  # known on both sides, but read from other files
     return fact._replace(
         state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,), direction=Sign.WORSE
     )

@@ -28,6 +28,7 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.comparison.sign import ELSEWHERE
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.selection import read_program
@@ -96,10 +97,13 @@ class Change:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Kinds of files that only one side has; empty if one side is a record of facts."""
-        ours, theirs = kinds_of(self.left.artifact), kinds_of(self.right.artifact)
+        """Kinds of files that only one side has, if known; why facts of a record were not compared."""
+        ours, theirs = self.left.kinds, self.right.kinds
         lacks = lacking_kinds(ours, theirs) if ours and theirs else ()
-        return tuple(f"the {side} kernel has no {kinds}" for side, kinds in lacks)
+        name = self.left.side_name
+        files = [f"the {name if side is PairSide.LEFT else side} kernel has no {kinds}" for side, kinds in lacks]
+        facts = () if self.pair is not None else self.compared_facts
+        return (*files, *dict.fromkeys(fact.reason for fact in facts if fact.is_left_out and fact.reason != ELSEWHERE))
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
@@ -382,16 +386,17 @@ def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[
     both = our_steps & their_steps
     if not both or our_steps == their_steps:
         return compare_kernels(*kernels, (left, right))
-    ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
+    ours, theirs = (limit_stages(kernel, both, inspect) for kernel in kernels)
     lacks = lacking_kinds(our_steps, their_steps)
     lacking = (f"the {side} kernel has no {steps} that could be read" for side, steps in lacks)
     pair = compare_kernels(ours, theirs)
     return replace(pair, notes=(*lacking, *pair.notes))
 
 
-def _limit_stages(
+def limit_stages(
     kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]
 ) -> KernelFacts:
+    """The facts of a kernel without its stages after or before some."""
     beyond = {stage.value for stage in kernel.stages if step_of(stage) not in steps}
     files = {suffix: path for suffix, path in kernel.artifact.files.items() if suffix not in beyond}
     return kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
@@ -399,8 +404,8 @@ def _limit_stages(
 
 def _compare_files(left: Artifact, right: Artifact) -> tuple[Degree, str]:
     """The degree by the files that both have, and the first kind that differs; PTX and AMDGCN are one kind."""
-    theirs = kinds_of(right)
-    both = [kind for kind in kinds_of(left) if kind in theirs]
+    theirs = kinds_of(right.files)
+    both = [kind for kind in kinds_of(left.files) if kind in theirs]
     if not both:
         return Degree.UNKNOWN, ""
     has_other_launch = None not in (left.shared_bytes, right.shared_bytes) and left.shared_bytes != right.shared_bytes

@@ -63,6 +63,11 @@ class FactPair(NamedTuple):
         return self.label.strip()
 
     @property
+    def is_left_out(self) -> bool:
+        """True where both values are known, but do not compare."""
+        return self.state is State.NOT_COMPARED and None not in (self.left, self.right)
+
+    @property
     def differs(self) -> bool:
         """True where the two kernels are known to differ in it."""
         return self.state in (State.DIFFERENT, State.ONE_SIDED)

@@ -30,10 +30,10 @@ class Likeness(Enum):
     UNREADABLE = "unreadable"
 
 
-def kinds_of(artifact: Artifact) -> dict[str, str]:
-    """Files of an artifact that can be compared, in the order of compilation: kind → suffix."""
-    texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
-    binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
+def kinds_of(files: Collection[str]) -> dict[str, str]:
+    """Those of an artifact's files that can be compared, in the order of compilation: kind → suffix."""
+    texts = {step_of(stage): stage.value for stage in Stage if stage.value in files}
+    binary = next((suffix for suffix in sorted(BINARIES) if suffix in files), None)
     return texts if binary is None else texts | {BINARY: binary}
 
 
@@ -46,8 +46,8 @@ def lacking_kinds(left: Collection[str], right: Collection[str]) -> list[tuple[P
 
 def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:
     """How similar the files of one kind are; both artifacts have one."""
-    suffix = kinds_of(left)[kind]
-    if suffix != kinds_of(right)[kind]:
+    suffix = kinds_of(left.files)[kind]
+    if suffix != kinds_of(right.files)[kind]:
         return Likeness.DIFFERENT
     try:
         if read_file(left, suffix) == read_file(right, suffix):

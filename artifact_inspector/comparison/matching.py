@@ -8,14 +8,16 @@ single kernel remains on each side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
+from artifact_inspector.comparison.fact_pair import PairSide
+from artifact_inspector.comparison.likeness import kinds_of
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
@@ -70,6 +72,8 @@ class Candidate:
     artifact: Artifact
     problems: list[Problem] = field(default_factory=list)
     find_program: ProgramReader = read_program
+    side_name: ClassVar[str] = PairSide.LEFT
+    """What reports call the kernel where it is the left one."""
 
     @cached_property
     def program(self) -> KernelProgram | None:
@@ -85,6 +89,11 @@ class Candidate:
     def options(self) -> dict[str, Value]:
         """Options of the compile, from the metadata."""
         return read_options(self.artifact.metadata)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Its files that can be compared: kind → suffix."""
+        return kinds_of(self.artifact.files)
 
     @property
     def target(self) -> str | None:

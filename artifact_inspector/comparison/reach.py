@@ -87,7 +87,7 @@ def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], 
     Args:
         inspect: computes the facts of a kernel; called if the code differs.
     """
-    ours, theirs = kinds_of(before), kinds_of(after)
+    ours, theirs = kinds_of(before.files), kinds_of(after.files)
     both = [kind for kind in ours if kind in theirs]
     names = {PairSide.LEFT: "old", PairSide.RIGHT: "new"}
     notes = [f"the {names[side]} kernel has no {kinds}: not compared" for side, kinds in lacking_kinds(ours, theirs)]

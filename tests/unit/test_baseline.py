@@ -323,3 +323,28 @@ def test_a_damaged_record_is_refused(field: str, value: object) -> None:
     document["kernels"][0][field] = value
     with pytest.raises(CacheError, match="damaged"):
         parse_baseline(json.dumps(document), "b.json")
+
+
+def test_what_was_recorded_at_an_early_stage_is_compared_at_that_stage(cache: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(cache, bare)
+    for file in [file for suffix in ("llir", "ptx", "cubin") for file in bare.rglob(f"*.{suffix}")]:
+        file.unlink()
+    (change,) = held(recorded(bare), cache).changes
+    assert (change.degree, change.facts) == (Degree.BENIGN, ())
+    assert change.notes == ("the recorded kernel has no llir, assembly, binary",)
+    (change,) = held(recorded(cache), bare).changes
+    assert set(change.failures(["barriers", "waits", "loads"], is_strict=False)) == {"barriers", "waits", "loads"}
+
+
+def test_findings_of_a_record_without_metadata_are_not_compared(cache: Path) -> None:
+    records = [record(kernel, lambda _: None) for kernel in inspect_cache(open_cache(cache))]
+    document = json.loads("".join(baseline_text(map(recorded_text, records))))
+    (entry,) = document["kernels"]
+    entry["options"] = {}
+    for row in entry["facts"]:
+        row["value"] = ["AI099"] if row["category"] == "findings" else row["value"]
+    edit_all(cache)
+    (change,) = held(parse_baseline(json.dumps(document), "b.json"), cache).changes
+    assert change.failures(["findings"], is_strict=False) == ()
+    assert "the left kernel has no metadata" in change.notes
