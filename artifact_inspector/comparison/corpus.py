@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -248,6 +248,12 @@ class Sides(NamedTuple):
     left: str = "on the left"
     right: str = "on the right"
     benign: str = "differ in names and line numbers only"
+
+    def describe_ambiguity(self, left: Sequence[Candidate], right: Sequence[Candidate]) -> str:
+        """That several pairs of some kernels are possible, and what would tell them apart, if a side lacks it."""
+        text = f"not compared: {len(left)} {self.left} match {len(right)} {self.right}"
+        bare = [name for name, side in zip(self, (left, right), strict=False) if not any(x.options for x in side)]
+        return f"{text} (those {' and '.join(bare)} have no metadata, so their options are unknown)" if bare else text
 
 
 TWO_CACHES = Sides()

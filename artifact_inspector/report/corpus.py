@@ -113,9 +113,7 @@ def describe_unmatched(corpus: Corpus) -> Iterator[str]:
     if len(matching.ambiguous) > MAX_CANDIDATES:
         yield f"{len(matching.ambiguous)} groups of kernels have several matches; the first {MAX_CANDIDATES}:"
     for left, right in matching.ambiguous[:MAX_CANDIDATES]:
-        yield f"not compared: {len(left)} {left_name} match {len(right)} {right_name}\n" + _list_candidates(
-            (*left, *right)
-        )
+        yield f"{corpus.sides.describe_ambiguity(left, right)}\n{_list_candidates((*left, *right))}"
 
 
 def describe_uncompared(corpus: Corpus) -> Iterator[str]:

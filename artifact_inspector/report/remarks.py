@@ -124,7 +124,7 @@ def change_remarks(
 
     level = "error" if "gone" in gates or "any" in gates else "note"
     for left, right in corpus.matching.ambiguous:
-        ambiguity = f"not compared: {len(left)} {corpus.sides.left} match {len(right)} {corpus.sides.right}"
+        ambiguity = corpus.sides.describe_ambiguity(left, right)
         yield _make_remark("gone", level, ambiguity, left[0], _locate(right[0], None, find))
 
 

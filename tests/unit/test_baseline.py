@@ -22,6 +22,7 @@ from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.index import Index
+from artifact_inspector.report.corpus import describe_unmatched
 from artifact_inspector.report.json.baseline import baseline_text, recorded_text
 from artifact_inspector.report.json.baseline_reading import _share_equal, parse_baseline
 from artifact_inspector.vocabulary.fact import Sign
@@ -157,6 +158,19 @@ def test_a_kernel_that_cannot_be_told_from_others_shuts_the_gate_of_those_gone(t
     corpus = held(baseline, tmp_path)
     assert corpus.matching.ambiguous
     assert corpus.failures(["verdict", "gone"]) == ("gone",)
+    assert next(describe_unmatched(corpus)).startswith("not compared: 2 in the baseline match 2 in the cache\n")
+
+
+def test_kernels_without_metadata_that_cannot_be_paired_are_named_with_that_reason(tmp_path: Path) -> None:
+    for name in ("old/one", "old/two"):
+        shutil.copytree(MATMUL, tmp_path / name)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    for metadata in (tmp_path / "old").rglob("*.json"):
+        metadata.unlink()
+    edit_all(tmp_path / "new")
+    text = next(describe_unmatched(held(recorded(tmp_path / "old"), tmp_path / "new")))
+    reason = "(those in the baseline have no metadata, so their options are unknown)"
+    assert text.startswith(f"not compared: 2 in the baseline match 2 in the cache {reason}\n")
 
 
 def test_shifted_lines_and_renamed_values_are_as_recorded(cache: Path) -> None:

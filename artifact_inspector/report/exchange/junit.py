@@ -64,7 +64,7 @@ def _add_unmatched(suite: ElementTree.Element, corpus: Corpus, gates: Sequence[s
     for group in matching.ambiguous:
         for candidate in group[0]:
             kind = "failure" if "gone" in gates or "any" in gates else "skipped"
-            message = f"ambiguous: matches {len(group[1])} kernels {right_name}"
+            message = f"ambiguous: {corpus.sides.describe_ambiguity(*group)}"
             ElementTree.SubElement(_case(suite, candidate), kind, message=message)
 
 
