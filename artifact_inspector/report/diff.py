@@ -14,7 +14,7 @@ from rich.text import Text
 from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import SignatureColumn, align
 from artifact_inspector.comparison.consequence import differing_facts
-from artifact_inspector.comparison.corpus import Change
+from artifact_inspector.comparison.corpus import Change, Degree
 from artifact_inspector.comparison.decisive_phrases import value_text
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import headlines_of_pair
@@ -77,7 +77,11 @@ class PairReport:
             return Text(headline.sentence, STYLES[headline.fact.direction], overflow="fold")
         is_compared = any(stage.compared for region in self.pair.regions for stage in region.stages)
         if self.pair.is_same:
-            return Text("No fact differs." if is_compared else "No stage could be compared.", "bold")
+            text = "No fact differs." if is_compared else "No stage could be compared."
+            if is_compared and self.change is not None and self.change.lacking:
+                others = "no fact differs" + (", but the code does" if self.change.degree is Degree.CODE else "")
+                text = f"Not compared: {', '.join(self.change.lacking)}. In the files of both, {others}."
+            return Text(text, "bold", overflow="fold")
         titles = list(dict.fromkeys(fact.title for fact in differing_facts(self.pair.facts)))
         others = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
         return Text(
@@ -135,6 +139,8 @@ def side_labels(pair: Comparison) -> tuple[str, str]:
     """Short labels that distinguish the two sides; `left` and `right` if there are none."""
     label_pairs: list[tuple[str, str]] = []
     for difference in pair.differences:
+        if None in (difference.left, difference.right):
+            continue
         left, right = value_text(difference.left), value_text(difference.right)
         if difference.facet in (Facet.NAME, Facet.TARGET, Facet.VERSION):
             label_pairs.append((_shorten(left), _shorten(right)))

@@ -29,6 +29,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.diff import PairReport
 from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.markdown import corpus_markdown
 from artifact_inspector.vocabulary.fact import Sign
@@ -113,6 +114,29 @@ def test_a_kernel_changed_as_much_as_it_was_edited(edit: Edit, degree: Degree, t
     assert change.degree is degree
     assert bool(change.facts) is (degree is Degree.CHANGED)
     assert (change.pair is None) is (degree in (Degree.IDENTICAL, Degree.BENIGN))
+
+
+sum_is_difference = rewrite("ttgir", lambda text: text.replace("arith.addi", "arith.subi", 1))
+
+
+def without_machine_code(cache: Path) -> None:
+    for file in [file for suffix in ("llir", "ptx", "cubin") for file in cache.rglob(f"*.{suffix}")]:
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("edit", "rest"),
+    [
+        (without_machine_code, "no fact differs."),
+        (all_of(sum_is_difference, without_machine_code), "no fact differs, but the code does."),
+    ],
+)
+def test_what_could_not_be_compared_comes_first(edit: Edit, rest: str, tmp_path: Path) -> None:
+    change = changed(tmp_path, edit, always=True)
+    assert change.pair is not None
+    lead = PairReport(change.pair, change=change).lead
+    expected = "Not compared: the right kernel has no llir, assembly, binary. In the files of both, "
+    assert lead.plain == expected + rest
 
 
 @pytest.mark.parametrize("kernel", ["matmul_grouped", "nested_loops", "noinline_helper"])
