@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
-from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State
+from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State, codes_of
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, find_differences
 from artifact_inspector.comparison.sign import Statements, sign_facts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary import file_facts
+from artifact_inspector.vocabulary import file_facts, finding_facts
 from artifact_inspector.vocabulary.fact import Category, Row
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
@@ -192,6 +192,10 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         if row.category == Category.FINDINGS and bool(left.options) != bool(right.options):
             lacking = PairSide.RIGHT if left.options else PairSide.LEFT
             state, reason = State.NOT_COMPARED, f"the {lacking} kernel has no metadata"
+        elif row.key == finding_facts.findings.key and (reason := _describe_unread_atomics(left, right)):
+            ours, theirs = (tuple(sorted(codes_of(value) - {"AI027"})) for value in values)
+            state = State.NOT_COMPARED if ours == theirs else State.DIFFERENT
+            values = (values[0] or None, values[1] or None) if ours == theirs else (ours, theirs)
     if unknown:
         state = State.NOT_COMPARED
         reason = "unknown" if unknown == SIDES else f"unknown on the {unknown[0]}"
@@ -208,6 +212,14 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         step=row.step,
         unknown=unknown,
     )
+
+
+def _describe_unread_atomics(left: Summary, right: Summary) -> str:
+    """Which side's texts do not show whether an atomic became a compare-and-swap loop; empty if none."""
+    unread = [side for side in (left, right) if side.facts.get(file_facts.cas_loops.key, 0) is None]
+    lacking = "--sass" if all(step_of(Stage.PTX) in side.steps for side in unread) else "machine code"
+    targets = " and ".join(dict.fromkeys(side.target or "a kernel" for side in unread))
+    return f"AI027 is unknown on {targets} without {lacking}" if unread else ""
 
 
 def _merge_keys(ours: list[str], theirs: list[str]) -> list[str]:
@@ -366,5 +378,6 @@ def _notes(
     both = [fact.label.strip() for fact in facts if fact.unknown == SIDES]
     if both:
         yield f"unknown on both sides: {', '.join(dict.fromkeys(both))}"
+    yield from (fact.reason for fact in facts if fact.key == finding_facts.findings.key and "AI027" in fact.reason)
     if any(difference.axis is Axis.VERSION for difference in differences):
         yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print the same program differently"

@@ -352,9 +352,6 @@ def _sign_codes(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     has_pipeline = any(key.endswith(suffix) for values in (sides.left, sides.right) for key in values)
     ignored = set() if sides.is_one_vendor else ON_ACCESS if has_pipeline else ON_ACCESS | _ON_ORDER
     ignored |= set() if sides.has_one_tile else ON_ACCESS
-    ignored |= (
-        {"AI027"} if any(side.get(file_facts.cas_loops.key, 0) is None for side in (sides.left, sides.right)) else set()
-    )
     shares = sides.value_pair(kernel_facts.occupancy_share.key)
     left, right = set(fact.left) - ignored, set(fact.right) - ignored
     if isinstance(shares[0], int | float) and isinstance(shares[1], int | float):  # the share itself decides

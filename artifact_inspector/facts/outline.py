@@ -26,6 +26,11 @@ COUNTED_TRAITS = {
 """Further counts of a file, each of a kind's instructions with a trait; left out where there are none."""
 
 
+def may_gain_swap_loops(counts: Mapping[str, int]) -> bool:
+    """Whether only a later stage shows the compare-and-swap loops: ptxas decides on an atomic of float16."""
+    return not counts.get(CAS_LOOPS) and bool(counts.get(EXPANDABLE))
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
     """Facts of a stage that are kept together in the index, since every view reads them."""

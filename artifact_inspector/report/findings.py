@@ -13,6 +13,7 @@ from rich.text import Text
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.outline import may_gain_swap_loops
 from artifact_inspector.files.sources import SourceLineReader
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, SwitchKind, find_findings
 from artifact_inspector.findings.limit import Limit, find_first
@@ -60,7 +61,8 @@ class FindingsReport:
             messages_by_kind, key=lambda head: (Severity.WARNING.value not in head, -len(messages_by_kind[head]))
         )
         lines = [f"{head} ×{len(messages_by_kind[head])}  {messages_by_kind[head][0]}" for head in order]
-        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or ["0 findings"]))
+        lines = [*(lines or ["0 findings"]), *filter(None, [_describe_unread(self.kernels)])]
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         total = 0
@@ -88,6 +90,16 @@ class FindingsReport:
             "Explain one with `inspect-kernel findings --explain CODE`.",
             "dim",
         )
+        if unread := _describe_unread(self.kernels):
+            yield Text(unread, "dim")
+
+
+def _describe_unread(kernels: Iterable[KernelFacts]) -> str:
+    """Which rule can't judge the atomics of some kernels; empty if every atomic is in machine code."""
+    stages = [kernel.last for kernel in kernels if kernel.last is not None and kernel.last.stage is Stage.PTX]
+    count = sum(may_gain_swap_loops(stage.counts) for stage in stages)
+    kernels_text = f"{count} {plural('kernel', count)}"
+    return f"AI027 needs --sass for {kernels_text}: ptxas may make loops of the atomics." if count else ""
 
 
 def describe_remedies(kernel: KernelFacts, command: str) -> Iterator[tuple[str, str]]:

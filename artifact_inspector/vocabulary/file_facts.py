@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.outline import CAS_LOOPS, EXPANDABLE, ROW_LOADS
+from artifact_inspector.facts.outline import CAS_LOOPS, ROW_LOADS, may_gain_swap_loops
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
     Absent,
@@ -179,7 +179,7 @@ def cas_loops(of: StageSubject) -> int | Absent | None:
     counts = of.stage.counts
     if not counts[EventKind.ATOMIC.count_name]:
         return Absent.ABSENT
-    return counts.get(CAS_LOOPS) or (None if counts.get(EXPANDABLE) else 0)
+    return None if may_gain_swap_loops(counts) else counts.get(CAS_LOOPS, 0)
 
 
 @file_fact(

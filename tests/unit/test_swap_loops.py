@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from saved import ROOT, saved
 
 from artifact_inspector.analysis.access.accesses import find_accesses
 from artifact_inspector.analysis.access.swap_loops import find_swap_loops
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.comparison.fact_pair import State
+from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
+from artifact_inspector.report.findings import FindingsReport
 from artifact_inspector.vocabulary.rows import summarise
 
 # the loop that LLVM's AtomicExpandPass writes of `atomicrmw fadd ptr addrspace(1) %p, bfloat` before its back ends
@@ -162,3 +167,22 @@ def test_half_precision_is_unknown_in_ptx_since_ptxas_may_make_the_loop() -> Non
     assert facts["count.cas_loops"] is None
     assert summarise(saved("3.6.0/sm_80/gemv_splitk").facts).facts["count.cas_loops"] == 0
     assert "count.cas_loops" not in summarise(saved("3.6.0/sm_80/softmax").facts).facts
+
+
+def test_loops_that_ptxas_may_make_are_no_difference_to_those_of_another_gpu() -> None:
+    """PTX of float16 atomics does not show them: AI027 is unknown there, not absent."""
+    nvidia, amd = saved("3.6.0/sm_80/atomic_cas").facts, saved("3.6.0/gfx90a/gemv_splitk").facts
+    for sides in ((nvidia, amd), (amd, nvidia)):
+        pair = compare_kernels(*sides)
+        (codes,) = (fact for fact in pair.facts if fact.key == "findings")
+        assert codes.reason == "AI027 is unknown on sm_80 without --sass"
+        assert codes.reason in pair.notes
+        assert "AI027" not in (*(codes.left or ()), *(codes.right or ())) or codes.state is State.NOT_COMPARED
+    texts = [_printed(FindingsReport([kernel])) for kernel in (nvidia, amd)]
+    assert ["AI027 needs --sass for 1 kernel" in text for text in texts] == [True, False]
+
+
+def _printed(report: FindingsReport) -> str:
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(report)
+    return console.export_text()
