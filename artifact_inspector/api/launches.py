@@ -17,7 +17,7 @@ from artifact_inspector.comparison.matching import Candidate, have_equal_work
 from artifact_inspector.compiling.ask.manifest import read_launches_below
 from artifact_inspector.diagnosis.diagnose import bound_of, microseconds_of
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
-from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_repeated_work
+from artifact_inspector.diagnosis.memory_causes import find_repeated_work, launch_cycles, serial_cycles
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
@@ -27,7 +27,7 @@ from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
-from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime
+from artifact_inspector.execution.timing.launch_time import TIME_RANGE, LaunchTime, find_bounds
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
@@ -36,6 +36,7 @@ from artifact_inspector.files.reader import read_binary
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.hardware.timing import BOUNDS
 from artifact_inspector.model import Backend
 
 
@@ -364,8 +365,8 @@ def modelled_time(model: LaunchModel) -> LaunchTime | None:
     us, time, sample = microseconds_of(model), model.launch_time, model.sample
     if us is None or time is None or model.cycles is None:
         return None
-    cycles, net_us = max(model.cycles, atomic_cycles(model)), us - time.gpu.timing.launch_us
-    terms = {name: round(net_us * busy / cycles, 2) for name, busy in time.terms(sample).items()}
+    (cycles, busy_cycles), net_us = launch_cycles(model, time), us - time.gpu.timing.launch_us
+    terms = {name: round(net_us * busy / cycles, 2) for name, busy in busy_cycles.items()}
     waves = -(-sample.launch.ctas // (time.resident_ctas * time.gpu.multiprocessors))
     low, high = (round(us * share, 2) for share in TIME_RANGE)
     amounts: dict[str, Any] = {"us": round(us, 2), "low": low, "high": high, "terms": terms, "waves": waves}
@@ -375,11 +376,16 @@ def modelled_time(model: LaunchModel) -> LaunchTime | None:
 
 def with_serial_atomics(time: LaunchTime, model: LaunchModel) -> LaunchTime:
     """The time of a launch whose atomics on one address may take longer than everything else."""
-    microseconds = microseconds_of(model)
-    if model.cycles is None or atomic_cycles(model) <= model.cycles or microseconds is None or microseconds <= time.us:
+    alone, added = serial_cycles(model)
+    if (timed := model.launch_time) is None or not max(alone, added):
         return time
-    low, us, high = (round(microseconds / time.us * value, 2) for value in (time.low, time.us, time.high))
-    return replace(time, low=low, us=us, high=high, bound="atomics on one address")
+    start, cycles = timed.gpu.timing.launch_us, launch_cycles(model, timed)[0]
+    per_cycle = (timed.microseconds(model.sample, cycles) - start) / cycles
+    terms = {**time.terms, "atomics": round(max(alone, added) * per_cycle, 2)}
+    longer = max(alone * per_cycle + start, time.us + added * per_cycle) / time.us
+    is_bound = find_bounds(terms, timed.gpu.timing, longer * time.us)[0] == "atomics"
+    low, us, high = (round(longer * value, 2) for value in (time.low, time.us, time.high))
+    return replace(time, low=low, us=us, high=high, terms=terms, bound=BOUNDS["atomics"] if is_bound else time.bound)
 
 
 def _wave_size(

@@ -20,7 +20,7 @@ from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
 from artifact_inspector.diagnosis.launch_causes import find_launch_causes
 from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch, product_cycles, roofline_cycles
-from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes, find_repeated_work
+from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes, launch_cycles
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.launch_time import find_bounds
 from artifact_inspector.facts.modules import Disassemble
@@ -46,7 +46,6 @@ MOST_WORDS = 32
 TIE = 0.03
 """Difference of two shares up to which the sentence names both causes: the shares are not more exact."""
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
-    find_repeated_work,
     find_launch_causes,
     find_memory_causes,
     find_arithmetic_causes,
@@ -80,26 +79,21 @@ def predict_microseconds(
 ) -> float | None:
     """The predicted time of a launch, without its causes; None if times are not predicted."""
     request = assume_indices(candidate.artifact, candidate.request)
-    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, **options)
-    return microseconds_of(model)
+    return microseconds_of(model_launch(replace(candidate, request=request), disassemble, gpu=gpu, **options))
 
 
 def microseconds_of(model: LaunchModel) -> float | None:
     """The predicted time of a launch, from a sample of CTAs (`predict` simulates all); None if not predicted."""
-    if (time := model.launch_time) is None:
-        return None
-    sample = model.sample
-    return time.microseconds(sample, max(time.score(sample), time.turnover(sample), atomic_cycles(model)))
+    time = model.launch_time
+    return None if time is None else time.microseconds(model.sample, launch_cycles(model, time)[0])
 
 
 def bound_of(model: LaunchModel) -> str:
     """What limits a launch whose time is predicted, from a sample of CTAs; `predict` decides it the same way."""
     time = model.launch_time
     assert time is not None
-    us, timing, serial, most = microseconds_of(model) or 0.0, time.gpu.timing, atomic_cycles(model), model.cycles or 0.0
-    cycles, terms = max(most, serial), time.terms(model.sample)
-    unit = find_bounds(terms, timing, cycles * us / (us - timing.launch_us))[0]
-    return "atomics on one address" if serial > most else BOUNDS[unit]
+    us, timing, (cycles, terms) = microseconds_of(model) or 0.0, time.gpu.timing, launch_cycles(model, time)
+    return BOUNDS[find_bounds(terms, timing, cycles * us / (us - timing.launch_us))[0]]
 
 
 def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attribution | None = None) -> Diagnosis:
@@ -115,7 +109,7 @@ def describe(model: LaunchModel, attributions: list[Attribution], hidden: Attrib
     if model.time is not None and ordered:
         causes = (describe_first(attributions, ordered), *causes[1:])
     time = model.time
-    cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
+    cycles = None if model.cycles is None else atomic_cycles(model, model.cycles)
     roofline = None if time is None else roofline_cycles(model, time)
     microseconds, bound = microseconds_of(model), "" if time is None else bound_of(model)
     roofline_microseconds, with_all_writes = _roofline_microseconds(model)
@@ -230,15 +224,14 @@ def urgency_of(cause: Attribution, attributions: Sequence[Attribution] = ()) -> 
 
     Fewer loads and fewer live values shorten waits.
     """
-    if cause.kind is CauseKind.OCCUPANCY:  # narrow loads take registers for their addresses
-        least = cause.weight * _WAIT_URGENCY
-        if any(other.kind is CauseKind.NARROW_ACCESS and other.weight >= least for other in attributions):
-            return least * _GENERIC_URGENCY
+    half = cause.weight * _WAIT_URGENCY
+    is_narrow = any(other.kind is CauseKind.NARROW_ACCESS and other.weight >= half for other in attributions)
+    if is_narrow and cause.kind is CauseKind.OCCUPANCY:  # narrow loads take registers for their addresses
+        return half * _GENERIC_URGENCY
     if cause.is_generic:
         return cause.weight * _GENERIC_URGENCY
     if cause.kind is CauseKind.SPILLS and any(other.kind is CauseKind.FP32_DOT for other in attributions):
-        return cause.weight * _WAIT_URGENCY  # the operands of multiply-adds take the registers
-    half = cause.weight * _WAIT_URGENCY
+        return half  # the operands of multiply-adds take the registers
     if cause.kind is CauseKind.UNCOALESCED:  # lanes that share an element scatter: one load of each is contiguous
         at_line = [other for other in attributions if other.line == cause.line]
         same = [other.weight for other in at_line if other.kind is CauseKind.REDUNDANT_LOAD]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from artifact_inspector.diagnosis.attribution import Attribution, attribute, att
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import (
     LaunchModel,
+    TimeModel,
     with_contiguous_accesses,
     without_conflicts,
     without_work,
@@ -52,6 +53,7 @@ _ISSUED_PER_CYCLE = 4
 
 def find_memory_causes(model: LaunchModel) -> Iterator[Attribution]:
     """The causes in global and shared memory."""
+    yield from find_repeated_work(model)
     yield from _bank_conflicts(model)
     yield from _uncoalesced(model)
     yield from _redundant_loads(model)
@@ -252,9 +254,8 @@ def _refetched(model: LaunchModel) -> Iterator[Attribution]:
 
 
 def _spills(model: LaunchModel) -> Iterator[Attribution]:
-    spilling = [step for step in model.steps if step.kind in ("local_load", "local_store")]
     executed = model.counters.warps_executed
-    spilling = [step for step in spilling if executed[step.index]]
+    spilling = [step for step in model.steps if step.kind in ("local_load", "local_store") and executed[step.index]]
     if not spilling:
         return
     by_line: Counter[str | None] = Counter()
@@ -276,10 +277,9 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
         swaps = [step for step in steps if "CAS" in step.opcode or "cmpswap" in step.opcode]
         retried = [step for step in _steps_of_lines(model, steps) if step.assumes_swap] if swaps else []
         is_loop = bool(retried) or len(swaps) >= LEAST_UNROLLED or any(model.is_in_loop(step) for step in swaps)
-        hits, serial = _most_on_one_address(model, steps)
+        hits, serial = _most_on_one_address(model, _loads_of(model, steps) if retried else steps)
+        serial = atomic_cycles(model, model.cycles) if retried and model.cycles else serial
         share = None if model.cycles is None else max(0.0, 1 - model.cycles / serial) if serial else 0.0
-        if retried and model.cycles is not None:
-            share = 1 - model.cycles / atomic_cycles(model)
         if swaps and (is_loop or model.sample.unfinished):
             written = "an atomic became" if model.operations.has(line, "tt.atomic_rmw") else "the atomics form"
             adders = f"; {_at_least(hits)} threads update one address" if hits >= 2 else ""
@@ -287,7 +287,8 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
                 f"{written} a compare-and-swap loop, which repeats when other threads interfere{adders}; reduce first"
             )
             of_steps = attribute(model, CauseKind.COMPARE_AND_SWAP, line, _steps_of_lines(model, steps), reason)
-            yield replace(of_steps, share=None if share is None else max(share, of_steps.share or 0.0), weight=1.0)
+            share = None if share is None else max(share, of_steps.share or 0.0)
+            yield replace(of_steps, share=share, weight=1.0 if share is None or round(share, 2) else share)
         elif hits >= LEAST_CONTENTION and (share is not None or serial >= issue_cycles):
             reason = (
                 f"{_at_least(hits)} atomics of the launch update one address, one after the other; reduce them first"
@@ -295,18 +296,39 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
             yield Attribution(CauseKind.ATOMIC_CONTENTION, line, share, 1.0 if share is None else share, reason)
 
 
-def atomic_cycles(model: LaunchModel) -> float:
-    """Cycles of the atomics on the address that gets most, one after the other; 0 without atomics.
+def atomic_cycles(model: LaunchModel, others: float) -> float:
+    """Cycles of a launch that takes `others` if no CTA waits for the atomics of another one."""
+    alone, added = serial_cycles(model)
+    return max(alone, others + added)
 
-    A compare-and-swap loop is simulated once. Of those on one address one succeeds per round trip, after other work.
+
+def launch_cycles(model: LaunchModel, time: TimeModel) -> tuple[float, Mapping[str, float]]:
+    """Cycles of a launch, from a sample of CTAs; unit → cycles that it is busy, with the atomics on one address."""
+    sample, serial = model.sample, max(serial_cycles(model))
+    cycles = atomic_cycles(model, max(time.score(sample), time.turnover(sample)))
+    return cycles, {**time.terms(sample), "atomics": serial} if serial else time.terms(sample)
+
+
+def serial_cycles(model: LaunchModel) -> tuple[float, float]:
+    """Cycles of the atomics on the address that gets most, one after the other; and of swaps, after other work.
+
+    A loop of swaps is simulated with the tries of one warp. Of those on one address one succeeds per round trip.
     """
-    cycles = 0.0
+    alone = added = 0.0
     for steps in group_by_line(model, lambda step: step.kind in _ATOMICS).values():
-        hits, serial = _most_on_one_address(model, steps)
         if model.time is not None and any(step.assumes_swap for step in _steps_of_lines(model, steps)):
-            serial = (model.cycles or 0.0) + (hits - 1) * model.time.gpu.timing.atomic
-        cycles = max(cycles, serial)
-    return cycles
+            loads = _loads_of(model, steps)
+            tries = max(model.visits[step.index] for step in steps) / max(1, *(model.visits[s.index] for s in loads))
+            others = _most_on_one_address(model, loads)[0] - max(1.0, tries)
+            added = max(added, others * model.time.gpu.timing.atomic)
+        else:
+            alone = max(alone, _most_on_one_address(model, steps)[1])
+    return alone, added
+
+
+def _loads_of(model: LaunchModel, steps: Sequence[ProgramStep]) -> Sequence[ProgramStep]:
+    """What reads the values that swaps expect first, once for each thread; the swaps if nothing does."""
+    return [step for step in _steps_of_lines(model, steps) if step.starts_swap] or steps
 
 
 def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[ProgramStep]:

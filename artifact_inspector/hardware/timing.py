@@ -108,6 +108,6 @@ TIMING = TimingParameters()
 BOUNDS = {
     "dram": "device memory", "l2": "L2", "fabric": "L2", "lsu": "shared memory and L1", "tensor": "tensor cores",
     "fma": "multiply-adds", "alu": "integer arithmetic", "xu": "special functions", "double": "double precision",
-    "issue": "instruction issue", "launch": "starting CTAs", "path": "latency",
+    "issue": "instruction issue", "launch": "starting CTAs", "path": "latency", "atomics": "atomics on one address",
 }  # fmt: skip
 """What bounds a launch: the unit or the path of a CTA → words."""

@@ -123,7 +123,7 @@ class GlobalTraffic(AccessRecorder):
     its offset from the first lane modulo 16. Empty unless `tracks_addresses`."""
     tracks_addresses: bool = False
     lane_steps: frozenset[int] = frozenset()
-    """Steps whose lanes are recorded in `lane_addresses`: atomics."""
+    """Steps whose lanes are recorded in `lane_addresses`: atomics, and loads of what swaps expect."""
     lane_addresses: dict[int, list[NDArray[np.int64]]] = field(default_factory=dict)
     """Step → addresses of all active lanes and the numbers of their warps, per access."""
     _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
@@ -477,8 +477,8 @@ def sample_launch(
     """
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
-    kinds = ("global_atomic", "global_reduction") if tracks_addresses else ()
-    lane_steps = frozenset(step.index for step in loaded.program.steps if step.kind in kinds)
+    steps, kinds = loaded.program.steps if tracks_addresses else (), ("global_atomic", "global_reduction")
+    lane_steps = frozenset(step.index for step in steps if step.kind in kinds or step.starts_swap)
     traffic = GlobalTraffic(setup.memory.spans, tracks_addresses=tracks_addresses, lane_steps=lane_steps)
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic
