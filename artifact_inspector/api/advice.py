@@ -53,8 +53,7 @@ def headline(
         request: its launch; None assumes one that fills the GPU.
     """
     try:
-        pair = entry, request or assume_launch(entry)
-        return diagnose_launches([pair], disassemble, gpu=gpu)[0].summary
+        return diagnose_launches([(entry, request or assume_launch(entry))], disassemble, gpu=gpu)[0].summary
     except InspectorError:
         return None
 

@@ -63,8 +63,7 @@ class Attribution:
         if took and (self.share or 0.0) < LEAST_SHARE and self.issued >= MANY_INSTRUCTIONS:
             unit = "loaded bytes" if self.kind is CauseKind.INVARIANT_LOAD else "instructions"
             took = f" ({self.share:.0%} of the predicted time, {self.issued:.0%} of the {unit})"
-        text = f"{place}{took}: {self.reason}{note}."
-        return Cause(self.kind, self.line, self.share, text, self.more_lines, note)
+        return Cause(self.kind, self.line, self.share, f"{place}{took}: {self.reason}{note}.", self.more_lines, note)
 
 
 def attribute(

@@ -94,5 +94,4 @@ def index_key(state: bytes, purpose: bytes = b"", *, is_portable: bool = False, 
         is_portable: the key is the same on every machine.
         part: the folder of the package that computes it; empty for the whole package.
     """
-    package = package_digest(is_portable=is_portable, part=part)
-    return blake2b(package + purpose + state, digest_size=32).digest()
+    return blake2b(package_digest(is_portable=is_portable, part=part) + purpose + state, digest_size=32).digest()

@@ -91,8 +91,7 @@ class FunctionCode:
         opcodes = set(filter(matches, self._opcodes))
         if not opcodes:
             return []
-        instructions = self.instructions
-        return [index for index, instruction in enumerate(instructions) if instruction.opcode in opcodes]
+        return [index for index, instruction in enumerate(self.instructions) if instruction.opcode in opcodes]
 
     @cached_property
     def _opcodes(self) -> set[str]:

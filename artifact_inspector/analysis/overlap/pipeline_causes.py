@@ -203,8 +203,7 @@ def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
         return PipelineCause(message, at)
     if not load.levels and loop.loop_num_stages is None:
         # Triton, AssignLatencies.cpp: only the operands A and B of a dot count, not the accumulator.
-        message = f"{load.label} feeds no operand A or B of a dot in the loop"
-        return PipelineCause(message, at)
+        return PipelineCause(f"{load.label} feeds no operand A or B of a dot in the loop", at)
     if len(load.levels) > 1:
         return PipelineCause(f"{load.label} feeds dots both directly and through loads that it addresses", at)
     level = min(load.levels, default=0)

@@ -230,8 +230,7 @@ def _mfma_operand(warps: tuple[int, ...], m: int, operand: int, width: int) -> _
     builder = _BasisBuilder(2)
     register = builder.along(k, width)
     lane = [*builder.along(outer, m), *builder.along(k, 64 // m)]
-    warp = builder.warps(warps, (1, 0), outer)
-    return _LayoutPattern(register, lane, warp, (k, outer), tuple(builder.reach))
+    return _LayoutPattern(register, lane, builder.warps(warps, (1, 0), outer), (k, outer), tuple(builder.reach))
 
 
 def _blocked_operand(parent: Encoding, k: int, shape: tuple[int, ...]) -> _LayoutPattern:
@@ -289,8 +288,7 @@ def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: i
     builder = _BasisBuilder(2)
     register = builder.along(k, width)
     lane = [*builder.along(outer, 16), *(builder.along(k, 2) if halves == 2 else builder.repeated(2))]
-    warp = builder.warps(warps, (1, 0), outer)
-    return _LayoutPattern(register, lane, warp, (k, outer), tuple(builder.reach))
+    return _LayoutPattern(register, lane, builder.warps(warps, (1, 0), outer), (k, outer), tuple(builder.reach))
 
 
 def _linear(encoding: Encoding, shape: tuple[int, ...], _: int) -> _LayoutPattern | None:

@@ -82,8 +82,7 @@ def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
     Raises:
         Exception: any type that Triton raises for options or a target that it refuses.
     """
-    key = read_cache_key(lambda: build(source, target, options))
-    return Path(compiler.get_cache_manager(key).cache_dir).name
+    return Path(compiler.get_cache_manager(read_cache_key(lambda: build(source, target, options))).cache_dir).name
 
 
 def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:

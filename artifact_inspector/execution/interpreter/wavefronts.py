@@ -160,8 +160,7 @@ def count_copy_wavefronts(
         size: bytes per lane.
         source_addresses: in global memory; negative for lanes that write zeros.
     """
-    wavefronts = _copy_wavefronts(addresses, size, mask, source_addresses)
-    return _total_and_ideal(wavefronts, mask, size)
+    return _total_and_ideal(_copy_wavefronts(addresses, size, mask, source_addresses), mask, size)
 
 
 def _copy_wavefronts(addresses: IntArray, size: int, mask: BoolArray, source_addresses: IntArray) -> IntArray:

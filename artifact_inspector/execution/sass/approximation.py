@@ -43,8 +43,7 @@ def build_approximation(statement: SassStatement) -> op.StepRun:
     def approximate(word: Known, rounding: Rounding) -> Known:
         with np.errstate(all="ignore"):
             result = np.asarray(function(numbers_of(word, FLOAT32)))
-            result = rounding.approximate(result, relative_error, absolute_error)
-            return without_dimensions(bits_of(result, FLOAT32))
+            return without_dimensions(bits_of(rounding.approximate(result, relative_error, absolute_error), FLOAT32))
 
     def read_result(machine: Machine) -> Value:
         if machine.memory.values is None and statement.modifiers != ("RCP",):
