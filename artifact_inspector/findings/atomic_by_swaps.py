@@ -10,12 +10,13 @@ example: pass `--sass`.
 **What it is likely to cost.** A native atomic is sent and forgotten. Each try of a loop waits for L2 twice. Threads
 that update the same word, such as the programs of a split-K product, repeat it in turn.
 
-**What to do.** On NVIDIA GPUs and gfx942, accumulate in fp32 in place of fp16 or bf16, and convert once at the end: an
-fp32 sum in global memory is native there. On gfx90a it stays a loop, also with `sem="relaxed"`: LLVM takes the native
-one only for memory marked `amdgpu.no.fine.grained.memory`, which Triton does not mark. Two neighbouring fp16 elements
-at an even address have a packed native atomic on gfx942, whose loops are for elements without a neighbour. Another GPU of the family, or another release of Triton, may have the native atomic: compare them with
-`inspect-kernel compile --target` and `--triton`. In place of split-K atomics, write partial sums to a workspace, and
-add them in a second kernel.
+**What to do.** On NVIDIA GPUs and gfx942, accumulate in fp32 in place of fp16 or bf16, and convert once at the end:
+an fp32 sum in global memory is native there. On gfx90a it stays a loop, also with `sem="relaxed"`: LLVM takes the
+native one only for memory marked `amdgpu.no.fine.grained.memory`, which Triton does not mark. Two neighbouring fp16
+elements at an even address have a packed native atomic on gfx942, whose loops are for elements without a neighbour.
+Another GPU of the family, or another release of Triton, may have the native atomic: compare them with `inspect-kernel
+compile --target` and `--triton`. In place of split-K atomics, write partial sums to a workspace, and add them in a
+second kernel.
 
 **Source**: LLVM, "User Guide for AMDGPU Backend", memory model; PTX ISA, `atom` and `red`.
 """
