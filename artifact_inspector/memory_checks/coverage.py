@@ -145,6 +145,7 @@ def _missing_part(region: TensorMemory, launch: KernelLaunch) -> str | None:
     whole indices of a dimension, or leaves gaps in each dimension.
     """
     tensor = region.tensor
+    region.split_granules(region.element_bytes)
     if 8 * region.granule_bytes != tensor.bits:
         return ""
     first = (region.start - region.base) // region.granule_bytes

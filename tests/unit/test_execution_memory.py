@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
 from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, count_wavefronts
-from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
 
 LANES = np.arange(32)
 ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
@@ -67,6 +67,7 @@ def test_a_single_lane_takes_one_wavefront() -> None:
 def test_ctas_at_even_distances_mark_what_each_of_them_touches(extents: tuple[int, int]) -> None:
     random = np.random.default_rng(sum(extents))
     memory = TensorMemory("x", Tensor((1 << 20,), "fp32", pointer=1 << 20))
+    memory.split_granules(4)
     expected = np.zeros_like(memory.read_marks)
     columns, rows = (np.arange(extent) for extent in extents)
     for width in (1, 7, 64):
@@ -76,3 +77,29 @@ def test_ctas_at_even_distances_mark_what_each_of_them_touches(extents: tuple[in
         expected[(lanes[:, None] + offsets - memory.base) // 4] = 1
     memory.mark_pending()
     assert np.array_equal(memory.read_marks, expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_marks_of_any_granule_are_those_of_single_elements(seed: int) -> None:
+    """Accesses of any width and alignment, also at offsets of CTAs, against sets of bytes."""
+    random = np.random.default_rng(seed)
+    launch = KernelLaunch((1, 1, 1), {"x": Tensor((8192,), "fp16", pointer=(1 << 20) + 2 * seed)})
+    memory = GlobalMemory(launch)
+    (region,) = memory.regions
+    expected = {True: np.zeros(1 << 15, bool), False: np.zeros(1 << 15, bool)}
+    for size in random.permutation([16, 32, 16, 8, 4, 2, 8])[: 2 + seed].tolist():
+        is_write, step = bool(random.integers(2)), int(random.choice([2, size]))
+        start = region.start if step == 2 else region.start + -region.start % size
+        lanes = start + step * random.choice(200, 40, replace=False)
+        offsets = size * np.sort(random.choice(100, 5, replace=False))
+        if not memory.touch_offsets(lanes, offsets, size, is_write=is_write):
+            lanes = (lanes[:, None] + offsets).ravel()
+            assert not memory.touch(lanes, size, is_write=is_write).size
+            offsets = np.zeros(1, np.int64)
+        at = lanes[:, None, None] + offsets[:, None] + np.arange(size) - region.base
+        expected[is_write][at] = True
+    region.mark_pending()
+    for is_write, marks in ((False, region.read_marks), (True, region.written_marks)):
+        touched = marks.repeat(region.granule_bytes).astype(bool)
+        assert np.array_equal(touched, expected[is_write][: len(touched)])
+    assert memory.count_unique_bytes() == (expected[False].sum(), expected[True].sum())

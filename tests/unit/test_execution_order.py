@@ -155,6 +155,7 @@ def test_sectors_of_every_element_size_are_those_with_a_mark() -> None:
     for dtype, size in (("fp8e4nv", 1), ("fp16", 2), ("fp32", 4), ("fp64", 8)):
         launch = KernelLaunch((1, 1, 1), {"a_ptr": Tensor((999,), dtype, pointer=1 << 20)})
         (region,) = GlobalMemory(launch).regions
+        region.split_granules(size)
         elements = np.random.default_rng(size).choice(999, 40, replace=False)
         addresses = (1 << 20) + elements * size
         region.touch(region.read_marks, addresses[:20], size)

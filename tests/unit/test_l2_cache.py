@@ -245,6 +245,7 @@ def test_pairs_of_sectors_are_fetched_and_sectors_that_are_written_in_part_are_f
     """Against sets of addresses, for a tensor that begins inside of a pair."""
     tensor = Tensor((40_000,), dtype, pointer=(1 << 20) + 32)
     memory = TensorMemory("x", tensor)
+    memory.split_granules(tensor.bits // 8)
     random, size = np.random.default_rng(first), tensor.bits // 8
     read, written = (np.unique(random.integers(0, 40_000, 900)) for _ in range(2))
     memory.touch(memory.read_marks, tensor.pointer + read * size, size)

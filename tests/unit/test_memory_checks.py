@@ -430,6 +430,7 @@ def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
     }
     for name, (pattern, part) in patterns.items():
         memory = TensorMemory("c", Tensor((8, 8), "fp32", (9, 1), pointer=1 << 20))
+        memory.split_granules(4)
         memory.written_marks[: 9 * 8].reshape(8, 9)[:, :8] = pattern
         assert (name, _missing_part(memory, KernelLaunch((1, 1, 1), {}))) == (name, part)
 
@@ -437,6 +438,7 @@ def test_a_kernel_that_leaves_out_a_triangle_selects_what_it_writes() -> None:
 @pytest.mark.parametrize(("arguments", "part"), [({"n": 5}, "; index 6 of dimension 0 is missing"), ({"ld": 8}, None)])
 def test_the_padding_of_rows_in_a_flat_tensor_is_no_gap(arguments: dict[str, int], part: str | None) -> None:
     memory = TensorMemory("c", Tensor((64,), "fp32", pointer=1 << 20))
+    memory.split_granules(4)
     memory.written_marks[:64].reshape(8, 8)[:, :6] = 1
     assert _missing_part(memory, KernelLaunch((1, 1, 1), arguments)) == part
 

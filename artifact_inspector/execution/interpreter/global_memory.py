@@ -59,6 +59,12 @@ def is_misaligned(addresses: IntArray, size: int) -> bool:
     return bool(size & (size - 1) or (addresses & (size - 1)).any())
 
 
+def whole_granule(addresses: IntArray, size: int) -> int:
+    """The largest power of two of bytes of which each access touches whole units only."""
+    bits = int(np.bitwise_or.reduce(addresses, axis=None)) | size
+    return bits & -bits
+
+
 class TensorSpan(NamedTuple):
     """A tensor, and its bytes in memory."""
 
@@ -76,8 +82,10 @@ class TensorMemory:
         self.start = tensor.pointer or 0
         self.stop = self.start + tensor.bytes
         self.base = self.start & -PAIR
-        self.granule_bytes = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
-        """Bytes per mark: an element, or a sector of a very large tensor."""
+        self.element_bytes = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
+        """Fewest bytes per mark: an element, or a sector of a very large tensor."""
+        self.granule_bytes = max(SECTOR, self.element_bytes)
+        """Bytes per mark: as many as every access so far marks whole, at most a sector."""
         size = (-(-(self.stop - self.base) // PAIR)) * PAIR // self.granule_bytes
         self.read_marks = np.zeros(size, np.uint8)
         """1 for every granule that was read."""
@@ -101,8 +109,20 @@ class TensorMemory:
                 elements = values.elements if isinstance(values, StoredValues) else np.array(values)
                 self.content = elements.astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
 
+    def split_granules(self, granule_bytes: int) -> None:
+        """Keep a mark for each so many bytes, a power of two, from now on; the arrays of marks are new ones."""
+        parts = self.granule_bytes // max(granule_bytes, self.element_bytes)
+        if parts > 1:
+            self.mark_pending()
+            self._counted.clear()
+            self.granule_bytes //= parts
+            self.read_marks = _split_marks(self.read_marks, parts)
+            self.written_marks = _split_marks(self.written_marks, parts)
+            if self.update_marks is not None:
+                self.update_marks = _split_marks(self.update_marks, parts)
+
     def touch(self, marks: NDArray[np.uint8], addresses: IntArray, size: int) -> None:
-        """Mark the bytes of an access at each address."""
+        """Mark the bytes of an access at each address, all of whole granules or of single elements."""
         self._counted.clear()
         granules_per_lane = max(1, size // self.granule_bytes)
         first_granules = (addresses - self.base) // self.granule_bytes
@@ -201,6 +221,11 @@ class TensorMemory:
             partly_written += int(np.count_nonzero(is_partly_written))
         self._counted[_PARTLY_WRITTEN] = partly_written * SECTOR, partly_written
         return partly_written
+
+
+def _split_marks(marks: NDArray[np.uint8], parts: int) -> NDArray[np.uint8]:
+    """Marks of granules that are a fraction as large; without marks, the pages of the array stay unused."""
+    return marks.repeat(parts) if marks.any() else np.zeros(len(marks) * parts, np.uint8)
 
 
 _WORD_OF_SIZE: Mapping[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
@@ -335,11 +360,11 @@ class GlobalMemory:
         region = self.region_of(int(lanes.min()) + facts.low)
         if region is None or int(lanes.max()) + facts.high + size > region.stop:
             return False
-        alignment = max(size, region.granule_bytes)
+        alignment = max(size, region.element_bytes)
         if facts.bits % alignment or ((lanes - region.base + cta_offsets[0]) % alignment).any():
             return False
         touch = partial(region.touch_offsets, lanes=lanes, cta_offsets=cta_offsets, size=size)
-        self._record_touch(region, touch, is_write, updates)
+        self._record_touch(region, touch, size & -size, is_write, updates)
         return True
 
     def touch(self, addresses: IntArray, size: int, *, is_write: bool, updates: bool = False) -> IntArray:
@@ -357,7 +382,8 @@ class GlobalMemory:
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region_of(low)
         if region is not None and high + size <= region.stop:
-            self._record_touch(region, partial(region.touch, addresses=addresses, size=size), is_write, updates)
+            touch = partial(region.touch, addresses=addresses, size=size)
+            self._record_touch(region, touch, whole_granule(addresses, size), is_write, updates)
             return np.empty(0, np.int64)
         if not self.regions:
             return np.arange(len(addresses))
@@ -367,7 +393,7 @@ class GlobalMemory:
             region_addresses = addresses[inside & (region_numbers == number)]
             if region_addresses.size:
                 touch = partial(region.touch, addresses=region_addresses, size=size)
-                self._record_touch(region, touch, is_write, updates)
+                self._record_touch(region, touch, whole_granule(region_addresses, size), is_write, updates)
         return np.flatnonzero(~inside)
 
     def record(self, access: FootprintAccess) -> None:
@@ -401,13 +427,16 @@ class GlobalMemory:
         for access in journal.observed:
             self.observe(access)
 
-    def _record_touch(self, region: TensorMemory, touch: TouchMarker, is_write: bool, updates: bool) -> None:
+    def _record_touch(
+        self, region: TensorMemory, touch: TouchMarker, granule: int, is_write: bool, updates: bool
+    ) -> None:
         if self.journal is not None:
             if is_write and region.content is not None:
                 raise OrderDependent
-            self.journal.touches.append(partial(self._record_touch, region, touch, is_write, updates))
+            self.journal.touches.append(partial(self._record_touch, region, touch, granule, is_write, updates))
             return
         if self.tracks_touches:
+            region.split_granules(granule)
             touch(region.written_marks if is_write else region.read_marks)
             if updates:
                 if region.update_marks is None:
