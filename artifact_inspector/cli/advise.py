@@ -109,9 +109,8 @@ def advise(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
             spent, begin = processor_seconds() - begin, processor_seconds()  # a trial takes about as long
-            whole_seconds = min(limit_seconds, _WHOLE_SECONDS) * (
-                spent < _WHOLE_SECONDS * len(pairs)
-            )  # none is shorter
+            # a whole launch takes at least as long as its sample
+            whole_seconds = min(limit_seconds, _WHOLE_SECONDS) if spent < _WHOLE_SECONDS * len(pairs) else 0.0
             with limit_simulation(whole_seconds, wall=_WHOLE_SECONDS):
                 diagnoses = with_launch_times(pairs, diagnoses, disassemble, gpu=gpu, steps=steps)
             # without captures and compiles, which a trial does not repeat
