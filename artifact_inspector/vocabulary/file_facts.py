@@ -145,7 +145,7 @@ def written_bytes(of: StageSubject) -> int | None:
 
 
 barriers = _count(EventKind.BARRIER, "barriers", Category.BARRIERS)
-float_operations = _count(EventKind.FLOAT, "float operations", Category.FLOAT, Direction.NEUTRAL)
+float_operations = _count(EventKind.FLOAT, "float instructions", Category.FLOAT, Direction.NEUTRAL)
 matrix_instructions = _count(
     EventKind.MATRIX, "matrix instructions", direction=Direction.NEUTRAL, costs=matrix_unit_lost
 )
