@@ -59,8 +59,9 @@ PredictTime = Callable[[Artifact, LaunchRequest, str | None], PairPrice]
 def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> PairLaunch | None:
     """The recorded launches to compare; None if neither kernel has one.
 
-    Each kernel has its own launch if both got the same arguments. Else one launch is of both kernels, if their tiles,
-    or the tiles that they store and their constants as far as recorded, agree: the grid then covers the same work.
+    Each kernel has its own launch if both got the same arguments, or tensors that differ in their types only. Else one
+    launch is of both kernels, if their tiles, or the tiles that they store and their constants as far as recorded,
+    agree: the grid then covers the same work.
 
     Args:
         roots: the cache directories whose records are read, the new kernel's last.
@@ -70,12 +71,16 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
     """
     old, new = (_recorded_rows(artifact, roots) for artifact in (left, right))
     constants = {*left.constants, *right.constants}
-    for (row, root), (old_row, old_root) in product(new, old):
-        if _arguments(row, constants) == _arguments(old_row, constants):
+    for keys, (row, root), (old_row, old_root) in product((_TENSOR, _LAYOUT), new, old):
+        if _arguments(row, constants, keys) == _arguments(old_row, constants, keys):
             return _request_of(old_row, old_root), _request_of(row, root)
+    first = [_arguments(side[0][0], constants) for side in (old, new) if side]
+    types = [{name: value[1] for name, value in side.items() if isinstance(value, tuple)} for side in first]
     for row, root in (new or old)[:1]:
-        if not have_equal_work(Candidate(left), Candidate(right)):
-            problem = "differ in arguments" if new and old else "are of only one kernel, and the tiles differ"
+        if types[0] != types[-1] or not have_equal_work(Candidate(left), Candidate(right)):
+            problem = "are of only one kernel, and the tiles differ"
+            if new and old:
+                problem = f"of the old and the new kernel differ in arguments: {_describe_difference(*first)}"
             raise UsageError(f"the recorded launches {problem}; --launch FILE gives one")
         request = _request_of(row, root)
         return request, request
@@ -92,10 +97,14 @@ def _request_of(row: Mapping[str, Any], root: Path) -> LaunchRequest:
     return replace(parse_recorded([row], root)[0], kernel_hash=None)
 
 
-def _arguments(row: Mapping[str, Any], constants: Container[str]) -> dict[str, Any]:
-    """Argument → its number, or shape and type of its tensor."""
+_TENSOR, _LAYOUT = ("shape", "dtype"), ("shape", "stride")
+"""Properties of a tensor by which two launches are the same, and those by which only their types differ."""
+
+
+def _arguments(row: Mapping[str, Any], constants: Container[str], keys: Sequence[str] = _TENSOR) -> dict[str, Any]:
+    """Argument → its number, or some properties of its tensor."""
     return {
-        name: (value.get("shape"), value.get("dtype")) if isinstance(value, dict) else value
+        name: tuple(map(value.get, keys)) if isinstance(value, dict) else value
         for name, value in row.get("args", {}).items()
         if name not in constants
     }
@@ -361,7 +370,8 @@ def _price_launch(
 ) -> PairPrice:
     artifact = candidate.artifact
     constants, arguments = artifact.constants, _arguments(time.launch, artifact.constants)
-    same_work = [pair for pair in launches if _arguments(pair[0], constants) == arguments]
+    like = [(_arguments(time.launch, constants, keys), keys) for keys in (_TENSOR, _LAYOUT)]
+    same_work = [pair for old, keys in like for pair in launches if _arguments(pair[0], constants, keys) == old]
     old_arguments = time.launch.get("args", {})
     is_same_work = have_equal_work(recorded, candidate) and all(
         old_arguments[name] == value for name, value in constants.items() if name in old_arguments
@@ -373,7 +383,8 @@ def _price_launch(
     except UsageError as error:
         return unknown_price(error.message)
     if now.ratio is None and launches and not same_work:
-        return unknown_price(_describe_difference(arguments, _arguments(launches[0][0], constants)))
+        changes = _describe_difference(arguments, _arguments(launches[0][0], constants))
+        return unknown_price(f"its launch differs from the recorded one: {changes}")
     old_us, new_us = time.microseconds, now.right_microseconds
     if time.is_sampled is not now.is_sampled:  # cycles are those of samples, also where the whole launch was simulated
         old_us = new_us = None
@@ -391,12 +402,12 @@ def _price_launch(
 
 
 def _describe_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """That two launches differ, and in which arguments: `vocab 50272 → 50257`."""
+    """In which arguments two launches differ: `vocab 50272 → 50257`."""
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     names.sort(key=lambda name: isinstance(new.get(name, old.get(name)), tuple))  # numbers say more than shapes
     changes = [f"{name} {_show(old.get(name))} → {_show(new.get(name))}" for name in names]
     omitted = f" and {len(changes) - 3} omitted" if len(changes) > 3 else ""
-    return f"its launch differs from the recorded one: {', '.join(changes[:3])}{omitted}"
+    return f"{', '.join(changes[:3])}{omitted}"
 
 
 def _show(argument: Any) -> str:

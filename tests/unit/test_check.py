@@ -424,6 +424,17 @@ def test_a_launch_of_other_tiles_needs_a_record_of_its_own(tmp_path: Path) -> No
     other = replace(recorded, summary=replace(recorded.summary, tiles=()))
     assert "its tiles changed" in price_record(other, Candidate(entry), [], tmp_path, predict).problem
     assert price_record(other, Candidate(entry), rows, tmp_path, predict).ratio == 5.0  # its own record
+    retyped = [
+        (
+            {
+                **row,
+                "args": {n: {**x, "dtype": "float64"} if isinstance(x, dict) else x for n, x in row["args"].items()},
+            },
+            root,
+        )
+        for row, root in rows
+    ]
+    assert price_record(other, Candidate(entry), retyped, tmp_path, predict).ratio is not None
 
     def refuse(artifact: Artifact, request: LaunchRequest, gpu: str | None) -> PairPrice:
         return unknown_price("it depends on values of a_ptr")

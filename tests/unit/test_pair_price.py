@@ -196,8 +196,8 @@ def test_each_kernel_has_its_own_launch_if_the_arguments_agree(tmp_path: Path) -
     old, new = (open_cache(tmp_path / name).entries[0] for name in names)
     roots = [tmp_path / name for name in names]
 
-    def record(root: Path, kernel_hash: str, grid: int, count: int) -> None:
-        tensor = {"shape": [64], "dtype": "float16", "alignment": 16 * grid}
+    def record(root: Path, kernel_hash: str, grid: int, count: int, dtype: str = "float16") -> None:
+        tensor = {"shape": [64], "dtype": dtype, "alignment": 16 * grid}
         row = {"hash": kernel_hash, "grid": [grid, 1, 1], "args": {"x_ptr": tensor, "n": count}}
         document = {"schema_version": 1, "entries": [], "launches": [row]}
         (root / "inspect-kernel.json").write_text(json.dumps(document), encoding="utf-8")
@@ -212,6 +212,13 @@ def test_each_kernel_has_its_own_launch_if_the_arguments_agree(tmp_path: Path) -
     launches = find_pair_launch(old, new, roots)
     assert launches is not None
     assert [launch.grid for launch in launches] == [(4, 1, 1), (8, 1, 1)]
+    record(roots[1], new.hash, 8, 64, "float32")
+    launches = find_pair_launch(old, new, roots)
+    assert launches is not None
+    assert [launch.arguments["x_ptr"].dtype for launch in launches] == ["float16", "float32"]
+    record(roots[1], new.hash, 8, 65, "float32")
+    with pytest.raises(UsageError, match="old and the new kernel differ in arguments: n 64 → 65, x_ptr float16"):
+        find_pair_launch(old, new, roots)
     record(roots[1], new.hash, 8, 65)
     with pytest.raises(UsageError, match="differ in arguments"):
         find_pair_launch(old, new, roots)
