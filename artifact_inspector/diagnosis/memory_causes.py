@@ -282,7 +282,7 @@ def _atomics(model: LaunchModel) -> Iterator[Attribution]:
         share = None if model.cycles is None else max(0.0, 1 - model.cycles / serial) if serial else 0.0
         if swaps and (is_loop or model.sample.unfinished):
             written = "an atomic became" if model.operations.has(line, "tt.atomic_rmw") else "the atomics form"
-            adders = f"; {_at_least(hits)} tries are on one address" if hits >= 2 else ""
+            adders = f"; {_at_least(hits)} threads update one address" if hits >= 2 else ""
             reason = (
                 f"{written} a compare-and-swap loop, which repeats when other threads interfere{adders}; reduce first"
             )

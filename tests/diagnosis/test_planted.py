@@ -305,7 +305,7 @@ def test_the_atomics_of_the_first_study_are_a_compare_and_swap_loop() -> None:
     assert request.grid == (16, 32, 1)
     diagnosis = diagnose(RankingCandidate(entry, request, entry.constants), None)
     assert diagnosis.causes[0].kind is CauseKind.COMPARE_AND_SWAP
-    assert diagnosis.summary.endswith("; at least 32 tries are on one address; reduce first.")
+    assert diagnosis.summary.endswith("; at least 32 threads update one address; reduce first.")
     assert any("not compared with a GPU" in note for note in diagnosis.notes)
     assert headline(entry, None) == diagnosis.summary
 
