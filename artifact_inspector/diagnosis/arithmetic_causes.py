@@ -178,6 +178,9 @@ def _dots(model: LaunchModel) -> Iterator[Attribution]:
                 _, narrow = operations.wide_dots.get(line, ("", ""))
                 repair = f"its operands are loaded as {narrow}: multiply {narrow}, which" if narrow else _AS_TF32
                 reason = f"the fp32 dot runs on the FMA pipe; {repair} uses the matrix unit"
+                rates = {} if model.time is None else model.time.gpu.rates.matrix
+                if rates and not narrow and "tf32" not in rates:
+                    reason = f"the dot runs on the FMA pipe, and {model.target} has no tf32"
                 yield attribute(model, CauseKind.FP32_DOT, line, [*steps, *operand_steps], reason, left=1 / _TF32_GAIN)
         elif (gain := _tf32_gain(model, steps)) > 1 and line not in operations.wide_dots:
             reason = f"the dot multiplies at the fp32 rate; {_AS_TF32} multiplies {gain:.0f} times as fast"

@@ -17,7 +17,7 @@ from artifact_inspector.execution.timing.variations import VARIABLE_OPTIONS
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
-from artifact_inspector.model import Backend, Stage
+from artifact_inspector.model import Backend, EventKind, Stage
 
 TILE_NAMES = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
 """Names of constants that size tiles. Others may change what the kernel computes."""
@@ -96,11 +96,15 @@ def propose_changes(
 
 
 def can_cluster(artifact: Artifact) -> bool:
-    """Whether CTAs in clusters of two can be tried: from sm_90 on, without atomics, which meet in other ways there."""
+    """Whether CTAs in clusters of two can be tried: from sm_90 on, without atomics, which meet in other ways there.
+
+    Nor with barriers of the program: they stay those of one CTA, so that the other one may store before this one reads.
+    """
     module, target = read_module(artifact, Stage.TTIR, []), artifact.target
     if module is None or target is None or target.backend is not Backend.CUDA or not 90 <= target.arch.number < 120:
         return False
-    return not any(one.opcode.startswith("tt.atomic") for function in module.functions for one in function.instructions)
+    instructions = [one for function in module.functions for one in function.instructions]
+    return not any(one.kind is EventKind.BARRIER or one.opcode.startswith("tt.atomic") for one in instructions)
 
 
 def fit_registers(

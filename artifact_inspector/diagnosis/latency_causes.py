@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from artifact_inspector.analysis.overlap.pipeline_causes import FIRST_CP_ASYNC
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses, without_work
@@ -56,6 +57,8 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
         remedy = "raise num_stages" if model.operations.multiplies_at(line) else "set num_stages in tl.range"
         if 0 < width < LEAST_COPY and not model.is_amd:
             remedy = f"asynchronous copies take {LEAST_COPY} B of a thread at least, and it loads {width:.3g}"
+        if not model.is_amd and model.target.arch.number < FIRST_CP_ASYNC:
+            remedy = f"{model.target} has no asynchronous copies, so only more warps hide it"
         reason = f"the loop is not pipelined: every iteration waits for its own loads; {remedy}"
         yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saved import saved
+from saved import ROOT, saved
 
 from artifact_inspector.api import remedy_search, remedy_trial
 from artifact_inspector.api.remedy_trial import LEAST_GAIN, LEAST_SAVING, Trial, rank_trial
@@ -20,6 +21,7 @@ from artifact_inspector.diagnosis.changes import can_cluster, changed_grid, prop
 from artifact_inspector.diagnosis.diagnose import explain_order, with_time
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
 from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.advise import advice_document
@@ -249,6 +251,17 @@ def test_a_small_gain_is_unsure() -> None:
 )
 def test_clusters_are_tried_where_they_exist_and_no_atomics_meet(name: str, can: bool) -> None:
     assert can_cluster(saved(name).artifact) is can
+
+
+def test_clusters_are_not_tried_where_a_barrier_orders_the_accesses_of_one_cta(tmp_path: Path) -> None:
+    """`tl.debug_barrier` stays a barrier of one CTA: the other one may store before this one has read."""
+    for number, barrier in enumerate(("", "    gpu.barrier\n")):
+        copy = tmp_path / str(number)
+        shutil.copytree(ROOT / "fixtures/3.6.0/sm_90/softmax", copy)
+        (path,) = copy.rglob("*.ttir")
+        path.write_text(path.read_text().replace("    tt.return", f"{barrier}    tt.return"))
+        (entry,) = open_cache(copy).entries
+        assert can_cluster(entry) is not bool(barrier)
 
 
 def test_a_gain_compares_two_times_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:

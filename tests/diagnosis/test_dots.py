@@ -40,21 +40,31 @@ def test_only_fp32_products_gain_from_tf32(kind: str, rates: dict[str, int | Non
 
 
 @pytest.mark.parametrize(
-    ("wide_dots", "remedy"),
+    ("wide_dots", "rates", "reason"),
     [
-        ({}, "input_precision='tf32' uses the matrix unit"),
-        ({"k.py:9": ("f32", "f16")}, "its operands are loaded as f16: multiply f16, which uses the matrix unit"),
+        (
+            {},
+            {"tf32": 512, "f16": 1024},
+            "the fp32 dot runs on the FMA pipe; input_precision='tf32' uses the matrix unit",
+        ),
+        ({}, {"f16": 512}, "the dot runs on the FMA pipe, and sm_75 has no tf32"),
+        (
+            {"k.py:9": ("f32", "f16")},
+            {"f16": 512},
+            "the fp32 dot runs on the FMA pipe; its operands are loaded as f16: multiply f16, which uses the matrix unit",
+        ),
     ],
 )
 def test_a_dot_of_upcast_operands_on_the_fma_pipe_needs_no_upcast(
-    wide_dots: dict[str, tuple[str, str]], remedy: str, monkeypatch: pytest.MonkeyPatch
+    wide_dots: dict[str, tuple[str, str]], rates: dict[str, int], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step: Any = SimpleNamespace(kind="", opcode="FFMA", lane_flop=(("fp32", 2),), source_place="k.py:9")
     operations = SourceOperations({"k.py:9": frozenset({"tt.dot"})}, wide_dots=wide_dots)
-    model: Any = SimpleNamespace(operations=operations, steps=())
+    time = SimpleNamespace(gpu=SimpleNamespace(rates=SimpleNamespace(matrix=rates)))
+    model: Any = SimpleNamespace(operations=operations, steps=(), time=time, target="sm_75")
     monkeypatch.setattr(arithmetic_causes, "group_by_line", lambda model, accepts: {"k.py:9": [step]})
     monkeypatch.setattr(arithmetic_causes, "attribute", lambda model, kind, line, steps, reason, left: reason)
-    assert list(arithmetic_causes._dots(model)) == [f"the fp32 dot runs on the FMA pipe; {remedy}"]
+    assert list(arithmetic_causes._dots(model)) == [reason]
 
 
 def test_a_product_on_the_fma_pipe_has_the_roofline_of_the_matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:

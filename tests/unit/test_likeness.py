@@ -25,8 +25,15 @@ def edited(tmp_path: Path, suffix: str, old: str, new: str) -> Artifact:
 
 
 def test_files_are_named_by_their_kind_in_the_order_of_compilation() -> None:
-    assert list(kinds_of(saved("3.6.0/sm_80/copy").artifact)) == ["ttir", "ttgir", "llir", "assembly", "sass", BINARY]
-    assert kinds_of(saved("3.6.0/gfx942/masked_add").artifact)["assembly"] == "amdgcn"
+    assert list(kinds_of(saved("3.6.0/sm_80/copy").artifact.files)) == [
+        "ttir",
+        "ttgir",
+        "llir",
+        "assembly",
+        "sass",
+        BINARY,
+    ]
+    assert kinds_of(saved("3.6.0/gfx942/masked_add").artifact.files)["assembly"] == "amdgcn"
 
 
 @pytest.mark.parametrize(

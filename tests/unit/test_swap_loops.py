@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from artifact_inspector.comparison.fact_pair import State
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.findings import find_findings
+from artifact_inspector.findings import Severity, find_findings
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
@@ -136,6 +137,18 @@ def test_a_loop_of_the_program_is_no_loop_that_a_compiler_made(tmp_path: Path) -
     (kernel,) = inspect_cache(open_cache(tmp_path))
     assert summarise(kernel).facts["count.cas_loops"] == 0
     assert [finding for finding in find_findings(kernel) if finding.code == "AI027"] == []
+
+
+def test_loops_beside_a_native_atomic_of_their_line_are_a_note(tmp_path: Path) -> None:
+    """gfx942 adds pairs of fp16 natively, and elements without a neighbour by loops."""
+    shutil.copytree(ROOT / "fixtures/3.6.0/gfx90a/gemv_splitk", tmp_path / "k")
+    (path,) = (tmp_path / "k").rglob("*.amdgcn")
+    for native, severity in (("", Severity.WARNING), ("\tglobal_atomic_pk_add_f16 v[2:3], v0, off\n", Severity.NOTE)):
+        path.write_text(path.read_text().replace(".LBB0_28:", f"{native}.LBB0_28:"))
+        (kernel,) = inspect_cache(open_cache(tmp_path / "k"))
+        (found,) = [finding for finding in find_findings(kernel) if finding.code == "AI027"]
+        assert found.severity is severity
+        assert found.remark.message.startswith("beside a native atomic") == bool(native)
 
 
 PROGRAM = """module {

@@ -22,7 +22,7 @@ from artifact_inspector.analysis.overlap.waits import iterations_left, least_dep
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, OrderVerdict, Queue, Stage, TritonVersion, Vendor
 
-_FIRST_CP_ASYNC = 80
+FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""
 _LEAST_COPY = 32
 """In bits. cp.async copies 4, 8 or 16 bytes, and Triton pipelines no narrower load for any target."""
@@ -166,7 +166,7 @@ def _cause_in_loop(loop: LoopHistory, properties: LoopProperties) -> PipelineCau
             return PipelineCause(f"num_stages {stages} requests no pipelining")
         return PipelineCause(f"the loop itself requests no pipelining: tt.num_stages = {loop.loop_num_stages}", at_loop)
     arch = None if loop.target is None else loop.target.arch
-    if arch is not None and arch.vendor is Vendor.NVIDIA and arch.number < _FIRST_CP_ASYNC:
+    if arch is not None and arch.vendor is Vendor.NVIDIA and arch.number < FIRST_CP_ASYNC:
         return PipelineCause(f"{loop.target} has no asynchronous copy (cp.async requires sm_80)")
     if not properties.is_counted:
         return PipelineCause("not a counted loop: only `for` loops are pipelined", at_loop)
