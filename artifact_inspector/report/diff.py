@@ -172,6 +172,14 @@ def _shorten(label: str) -> str:
     return label if len(label) <= LABEL_WIDTH else f"{label[: LABEL_WIDTH - 1]}…"
 
 
+def describe_equal_orders(pair: Comparison) -> str:
+    """That both kernels order loads and computes alike, without the stages at which that is unknown."""
+    stages = [stage for region in pair.regions for stage in region.stages if stage.compared and stage.agree is None]
+    unknown = " and ".join(dict.fromkeys(stage.step for stage in stages))
+    rest = f"where it is known: at {unknown} the verdicts differ" if unknown else "at every stage"
+    return f"Both kernels order loads and computes the same way {rest}."
+
+
 def describe_divergence(pair: Comparison, region: RegionPair) -> str | None:
     """The first stage at which the orders of a region differ, and its compiler component; None if equal."""
     divergence = region.first_divergence
@@ -238,7 +246,7 @@ def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rende
     """The compiler stage that made the two differ, with the lines as evidence."""
     is_compared = any(stage.compared for region in pair.regions for stage in region.stages)
     if pair.first_divergence is None and not pair.is_same and is_compared:
-        yield Text("Both kernels order loads and computes the same way at every stage.", "dim")
+        yield Text(describe_equal_orders(pair), "dim", overflow="fold")
     for region in pair.regions:
         divergence = region.first_divergence
         if divergence is not None:

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.pair import Comparison, _verdict_change, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.diff import describe_equal_orders
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.comparison import pair_document
 
@@ -220,3 +222,13 @@ def test_kernels_with_no_file_of_one_kind_are_not_called_the_same(tmp_path: Path
 def test_the_title_of_a_fact_is_its_label_without_the_indent() -> None:
     fact = FactPair("shared.a", "shared", "  operand a of the dot", "B per CTA", "", 1, 2, State.DIFFERENT)
     assert fact.title == "operand a of the dot"
+
+
+@pytest.mark.parametrize(
+    ("agree", "rest"), [(True, "at every stage."), (None, "where it is known: at assembly the verdicts differ.")]
+)
+def test_an_order_that_may_differ_is_not_called_the_same(agree: bool | None, rest: str) -> None:
+    stages = [SimpleNamespace(step="TTGIR", compared=True, agree=True)]
+    stages.append(SimpleNamespace(step="assembly", compared=True, agree=agree))
+    pair: Any = SimpleNamespace(regions=[SimpleNamespace(stages=stages)])
+    assert describe_equal_orders(pair) == f"Both kernels order loads and computes the same way {rest}"

@@ -22,7 +22,12 @@ from artifact_inspector.report.corpus import (
     summarise_corpus,
     summarise_outcomes,
 )
-from artifact_inspector.report.diff import describe_divergence, describe_verdict_change, side_labels
+from artifact_inspector.report.diff import (
+    describe_divergence,
+    describe_equal_orders,
+    describe_verdict_change,
+    side_labels,
+)
 from artifact_inspector.vocabulary.fact import Sign
 
 MAX_KERNELS = 50
@@ -86,11 +91,7 @@ def _attribution(pair: Comparison, labels: tuple[str, str]) -> Iterator[str]:
         if headline is not None:
             yield f"**{_plain(headline.sentence)}**"
             yield ""
-        yield (
-            "**No fact differs.**"
-            if pair.is_same
-            else "Both kernels order loads and computes the same way at every stage."
-        )
+        yield "**No fact differs.**" if pair.is_same else describe_equal_orders(pair)
     yield from (f"**{_plain(describe_divergence(pair, region) or '')}**" for region in diverging_regions)
     yield ""
     for region in pair.regions:
