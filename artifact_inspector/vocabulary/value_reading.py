@@ -54,13 +54,17 @@ def compare_widths(left: Mapping[int, float], right: Mapping[int, float]) -> tup
 
     It is the width at which a byte moves on average: few narrow accesses beside wide ones change it little. If it is
     nearly equal, but one side has more instructions for no more bytes, it is the mean over instructions: a prologue
-    repeats asynchronous copies, and none of the loads that replace them.
+    repeats asynchronous copies, and none of the loads that replace them. Without some of the wide accesses, the others
+    are no narrower: the means are equal then.
     """
     sizes = [sum(width * count for width, count in side.items()) for side in (left, right)]
     counts = [sum(side.values()) for side in (left, right)]
     if not all(sizes):
         return None
     old, new = (sum(w * w * n for w, n in side.items()) / size for side, size in zip((left, right), sizes, strict=True))
+    lower, higher = (left, right) if old < new else (right, left)
+    if all(count <= higher.get(width, 0) for width, count in lower.items()):
+        return old, old
     has_more = counts[1] > counts[0]
     are_in_vain = sizes[1] <= sizes[0] if has_more else sizes[1] >= sizes[0]
     is_clear = are_in_vain and abs(counts[1] - counts[0]) > MINOR_SHARE * max(counts)

@@ -78,6 +78,8 @@ def one(key: str, left: Value, right: Value, **others: Value) -> Sign:
         ("loads.widths", ("16 ×4",), ("2 ×32",), Sign.WORSE),
         ("loads.widths", ("4 ×8", "2 ×1"), ("16 ×2", "2 ×1"), Sign.BETTER),
         ("loads.widths", ("16 ×4",), ("16 ×8",), Sign.NEUTRAL),
+        ("loads.widths", ("16 ×20", "2 ×2"), ("16 ×6", "2 ×2"), Sign.NEUTRAL),  # what is loaded once is no narrower
+        ("loads.widths", ("16 ×6", "2 ×2"), ("16 ×6", "2 ×20"), Sign.WORSE),
         ("stores.widths", ("16 ×1",), ("4 ×4",), Sign.WORSE),
         ("findings", (), ("AI002",), Sign.WORSE),
         ("findings", ("AI002", "AI006"), ("AI006",), Sign.BETTER),
