@@ -43,8 +43,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     ]
     lines = [line for loop in loops for line in last.work[loop.id].code_lines if line.kind == _KIND]
     sources = tuple(dict.fromkeys(line.source for line in lines if line.source is not None))
-    others = [line for region in last.regions if region not in loops for line in last.work[region.id].code_lines]
-    native = {line.source for line in others if line.kind == _KIND and last.counts[_KIND] > last.counts.get(SWAPS, 0)}
+    outside = [line for region in last.regions if region not in loops for line in last.work[region.id].code_lines]
+    native = {line.source for line in outside if line.kind == _KIND and last.counts[_KIND] > last.counts.get(SWAPS, 0)}
     loop = "a compare-and-swap loop" if count == 1 else f"{count} compare-and-swap loops"
     target = "" if kernel.artifact.target is None else f" on {kernel.artifact.target}"
     if sources and native.issuperset(sources):

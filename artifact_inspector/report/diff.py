@@ -176,8 +176,8 @@ def describe_equal_orders(pair: Comparison) -> str:
     """That both kernels order loads and computes alike, without the stages at which that is unknown."""
     stages = [stage for region in pair.regions for stage in region.stages if stage.compared and stage.agree is None]
     unknown = " and ".join(dict.fromkeys(stage.step for stage in stages))
-    rest = f"where it is known: at {unknown} the verdicts differ" if unknown else "at every stage"
-    return f"Both kernels order loads and computes the same way {rest}."
+    extent = f"where it is known: at {unknown} the verdicts differ" if unknown else "at every stage"
+    return f"Both kernels order loads and computes the same way {extent}."
 
 
 def describe_divergence(pair: Comparison, region: RegionPair) -> str | None:

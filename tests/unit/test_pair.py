@@ -225,10 +225,10 @@ def test_the_title_of_a_fact_is_its_label_without_the_indent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agree", "rest"), [(True, "at every stage."), (None, "where it is known: at assembly the verdicts differ.")]
+    ("agree", "extent"), [(True, "at every stage."), (None, "where it is known: at assembly the verdicts differ.")]
 )
-def test_an_order_that_may_differ_is_not_called_the_same(agree: bool | None, rest: str) -> None:
+def test_an_order_that_may_differ_is_not_called_the_same(agree: bool | None, extent: str) -> None:
     stages = [SimpleNamespace(step="TTGIR", compared=True, agree=True)]
     stages.append(SimpleNamespace(step="assembly", compared=True, agree=agree))
     pair: Any = SimpleNamespace(regions=[SimpleNamespace(stages=stages)])
-    assert describe_equal_orders(pair) == f"Both kernels order loads and computes the same way {rest}"
+    assert describe_equal_orders(pair) == f"Both kernels order loads and computes the same way {extent}"
