@@ -47,19 +47,17 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     native = {line.source for line in outside if line.kind == _KIND and last.counts[_KIND] > last.counts.get(SWAPS, 0)}
     loop = "a compare-and-swap loop" if count == 1 else f"{count} compare-and-swap loops"
     target = "" if kernel.artifact.target is None else f" on {kernel.artifact.target}"
-    if sources and native.issuperset(sources):
+    is_beside_native = bool(sources) and native.issuperset(sources)
+    if is_beside_native:
+        verb = "is" if count == 1 else "are"
+        message = f"beside a native atomic{target} there {verb} {loop}: addresses decide which runs"
+    else:
+        atomics = "an atomic" if len(sources) < 2 else f"{len(sources)} atomics"
         message = (
-            f"beside a native atomic{target} there {'is' if count == 1 else 'are'} {loop}: addresses decide which runs"
+            f"{atomics} became {loop}{target}. Each try waits for a load and a swap, and repeats when other threads "
+            "change the word"
         )
-        yield Remark(message, last.stage, tuple(loop.lines[0] for loop in loops), sources, is_minor=True)
-        return
-    yield Remark(
-        f"{'an atomic' if len(sources) < 2 else f'{len(sources)} atomics'} became {loop}{target}. Each try waits for a "
-        "load and a swap, and repeats when other threads change the word",
-        last.stage,
-        tuple(loop.lines[0] for loop in loops),
-        sources,
-    )
+    yield Remark(message, last.stage, tuple(loop.lines[0] for loop in loops), sources, is_beside_native)
 
 
 _KIND = EventKind.ATOMIC.count_name
