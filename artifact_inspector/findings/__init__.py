@@ -7,12 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.reading import FAULTS
 from artifact_inspector.files.cache import Problem
+from artifact_inspector.findings import (
+    atomic_by_swaps,
+    bank_conflicts,
+    clustered_loads,
+    compiler_advisory,
+    contradiction,
+    does_not_fit,
+    fma_instead_of_mma,
+    lanes_switched_off,
+    layout_conversion_in_loop,
+    load_past_the_end,
+    lost_cache_policy,
+    narrow_loads,
+    narrow_stores,
+    not_pipelined,
+    occupancy_limited,
+    older_mma_than_target,
+    operands_word_by_word,
+    pipeline_drained,
+    redundant_matrix_work,
+    register_spill,
+    scalar_spill,
+    slow_fp64,
+    tail_wave,
+    too_many_threads,
+    uncoalesced_access,
+    waits_in_turn,
+    wgmma_serialised,
+    widened_dot,
+)
 from artifact_inspector.findings._price import price
 from artifact_inspector.findings._rule import Consequence, Finding, Remark, Rule, Severity, describe_region, find_dots
 from artifact_inspector.findings._switch import Switch, SwitchKind
@@ -25,14 +54,16 @@ __all__ = [
     "find_findings", "find_launch_findings",
 ]  # fmt: skip
 
-_MODULES = """
-    clustered_loads pipeline_drained not_pipelined fma_instead_of_mma older_mma_than_target narrow_loads
-    register_spill occupancy_limited layout_conversion_in_loop wgmma_serialised lost_cache_policy contradiction
-    does_not_fit redundant_matrix_work compiler_advisory bank_conflicts uncoalesced_access lanes_switched_off
-    tail_wave too_many_threads scalar_spill waits_in_turn narrow_stores operands_word_by_word load_past_the_end
-    widened_dot atomic_by_swaps slow_fp64
-"""
-RULES: tuple[Rule, ...] = tuple(import_module(f"{__name__}.{name}").RULE for name in _MODULES.split())
+RULES: tuple[Rule, ...] = tuple(
+    module.RULE
+    for module in (
+        clustered_loads, pipeline_drained, not_pipelined, fma_instead_of_mma, older_mma_than_target, narrow_loads,
+        register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_policy,
+        contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
+        lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
+        operands_word_by_word, load_past_the_end, widened_dot, atomic_by_swaps, slow_fp64,
+    )
+)  # fmt: skip
 """Every rule, by code; a code is never reused."""
 
 
